@@ -20,7 +20,7 @@ MAX_NODES = 500_000  # an alias bomb expands to more than any document a person 
 
 
 # Strings that PyYAML writes plain and a YAML 1.2 or Go parser reads as a number or a boolean: 1e3, 0o17, y
-AMBIGUOUS = re.compile(r"[-+.]?[0-9][0-9a-fA-FxXoOeE_+.:-]*|[yYnN]")
+AMBIGUOUS = re.compile(r"[-+]?[.]?[0-9][0-9a-fA-FxXoOeE_+.:-]*|[yYnN]")
 
 
 class Document:
@@ -102,8 +102,9 @@ def load_all_text(text: str, source: str) -> list[Document]:
             if data is not None:
                 documents.append(Document(data, builder.lines, source))
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
         what = " ".join(str(error.problem or "malformed").split())
+        # what never ends is wrong where it began
+        mark = error.context_mark if "end of stream" in what and error.context_mark else error.problem_mark
         context = f" {error.context}" if error.context else ""
         raise InvalidDocument(Problem("malformed-yaml", f"malformed YAML:{context} {what}".replace("  ", " "), source,
                                       mark.line + 1 if mark else None)) from error
