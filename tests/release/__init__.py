@@ -1,1 +1,1 @@
-"""What a release must pass: sanity, molecule, the importer's own check of the tarball, and its docs when installed elsewhere."""
+"""What a release must pass: sanity, molecule, the importer's check of the tarball, docs when installed elsewhere."""

@@ -29,7 +29,9 @@ subprocess.check_call([sys.executable, "-m", "pip", "install", *args])
 def run(*argv, cwd: Path = ROOT, **env: str) -> None:
     """Run and end this gate with the program's status when it fails."""
     print("+", *map(str, argv), flush=True)
-    status = subprocess.run([str(arg) for arg in argv], cwd=cwd, env={**os.environ, **env}, stdin=subprocess.DEVNULL).returncode
+    status = subprocess.run(
+        [str(arg) for arg in argv], cwd=cwd, env={**os.environ, **env}, stdin=subprocess.DEVNULL
+    ).returncode
     if status:
         sys.exit(status)
 
@@ -38,7 +40,9 @@ def sanity() -> None:
     """ansible-test sanity, in a copy of the tree at the path it insists on (a symlink is not enough)."""
     tree = BUILD / "tree" / "ansible_collections" / "goodput" / "fleet"
     shutil.rmtree(tree, ignore_errors=True)
-    names = subprocess.run(["git", "ls-files", "-z", "-co", "--exclude-standard"], cwd=ROOT, check=True, capture_output=True).stdout
+    names = subprocess.run(
+        ["git", "ls-files", "-z", "-co", "--exclude-standard"], cwd=ROOT, check=True, capture_output=True
+    ).stdout
     for name in filter(None, names.decode().split("\0")):
         if (ROOT / name).is_file():
             (tree / name).parent.mkdir(parents=True, exist_ok=True)
@@ -64,19 +68,37 @@ def package() -> None:
     tarball = dist / f"{NAME.replace('.', '-')}-{version}.tar.gz"
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder, "galaxy-importer.cfg")
-        config.write_text("[galaxy-importer]\nCHECK_REQUIRED_TAGS = True\nCHECK_CHANGELOG = True\nRUN_ANSIBLE_LINT = True\n"
-                          "RUN_ANSIBLE_TEST = False\nRUN_FLAKE8 = False\n")
+        config.write_text(
+            "[galaxy-importer]\nCHECK_REQUIRED_TAGS = True\nCHECK_CHANGELOG = True\nRUN_ANSIBLE_LINT = True\n"
+            "RUN_ANSIBLE_TEST = False\nRUN_FLAKE8 = False\n"
+        )
         run(BIN / "python", "-m", "galaxy_importer.main", tarball, cwd=Path(folder), GALAXY_IMPORTER_CONFIG=str(config))
         elsewhere = {"ANSIBLE_COLLECTIONS_PATH": folder, "HOME": folder}
-        run(BIN / "ansible-galaxy", "collection", "install", tarball, "-p", folder, "--offline", cwd=Path(folder), **elsewhere)
+        run(
+            BIN / "ansible-galaxy",
+            "collection",
+            "install",
+            tarball,
+            "-p",
+            folder,
+            "--offline",
+            cwd=Path(folder),
+            **elsewhere,
+        )
         for kind, names in plugins():
-            run(BIN / "ansible-doc", "-t", kind, *names, cwd=Path(folder), ANSIBLE_PAGER="cat", PAGER="cat", **elsewhere)
+            run(
+                BIN / "ansible-doc", "-t", kind, *names, cwd=Path(folder), ANSIBLE_PAGER="cat", PAGER="cat", **elsewhere
+            )
 
 
 def plugins():
     """(type for ansible-doc, full names) of everything the collection offers."""
-    for kind, folder, pattern in (("module", "plugins/modules", "*.py"), ("filter", "plugins/filter", "*.yml"),
-                                  ("inventory", "plugins/inventory", "*.py"), ("role", "roles", "*")):
+    for kind, folder, pattern in (
+        ("module", "plugins/modules", "*.py"),
+        ("filter", "plugins/filter", "*.yml"),
+        ("inventory", "plugins/inventory", "*.py"),
+        ("role", "roles", "*"),
+    ):
         names = sorted({path.stem for path in (ROOT / folder).glob(pattern) if not path.name.startswith("_")})
         if names:
             yield kind, [f"{NAME}.{name}" for name in names]

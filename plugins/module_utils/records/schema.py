@@ -33,18 +33,32 @@ def validate(document: yamltree.Document, kind: str) -> list[Problem]:
     """Every breach of the kind's schema, in the order of the file."""
     data = document.data
     if not isinstance(data, dict):
-        return [document.problem((), "wrong-type", f"is a {_type(data)}, not a {kind} document", f"start with apiVersion: {API_VERSION} and kind: {kind}")]
+        return [
+            document.problem(
+                (),
+                "wrong-type",
+                f"is a {_type(data)}, not a {kind} document",
+                f"start with apiVersion: {API_VERSION} and kind: {kind}",
+            )
+        ]
     found = data.get("kind")
     if found != kind:
         what = f"is of kind {found!r}, a {kind} belongs here" if found else f"has no kind, a {kind} belongs here"
         return [document.problem(("kind",), "wrong-kind", what, f"kind: {kind}")]
     if data.get("apiVersion") != API_VERSION:
-        return [document.problem(("apiVersion",), "wrong-version", f"apiVersion {data.get('apiVersion')!r} is not known", f"apiVersion: {API_VERSION}")]
+        return [
+            document.problem(
+                ("apiVersion",),
+                "wrong-version",
+                f"apiVersion {data.get('apiVersion')!r} is not known",
+                f"apiVersion: {API_VERSION}",
+            )
+        ]
     problems = [problem for error in _validator(kind).iter_errors(data) for problem in _explain(document, error)]
     return sorted(set(problems), key=lambda problem: (problem.line or 0, problem.path, problem.message))
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _validator(kind: str):
     import jsonschema
 
@@ -58,20 +72,41 @@ def _explain(document: yamltree.Document, error) -> list[Problem]:
     rule, limit, value = error.validator, error.validator_value, error.instance
     if rule == "additionalProperties" and limit is False:
         known = error.schema.get("properties", {})
-        return [document.problem((*path, key), "unknown-key", f"unknown key {key!r}", nearest(key, known)) for key in value if key not in known]
+        return [
+            document.problem((*path, key), "unknown-key", f"unknown key {key!r}", nearest(key, known))
+            for key in value
+            if key not in known
+        ]
     if rule == "required":
-        return [document.problem((*path, key), "missing-key", f"{key!r} is missing", _describe(error.schema.get("properties", {}).get(key))) for key in limit if key not in value]
+        return [
+            document.problem(
+                (*path, key),
+                "missing-key",
+                f"{key!r} is missing",
+                _describe(error.schema.get("properties", {}).get(key)),
+            )
+            for key in limit
+            if key not in value
+        ]
     if rule == "enum":
         return [document.problem(path, "bad-value", f"{_show(value)} is not allowed", nearest(value, limit))]
     if rule == "type":
         wanted = limit if isinstance(limit, str) else " or ".join(limit)
-        return [document.problem(path, "wrong-type", f"{_show(value)} is a {_type(value)}, not a {wanted}", _quote_hint(value, wanted))]
+        return [
+            document.problem(
+                path, "wrong-type", f"{_show(value)} is a {_type(value)}, not a {wanted}", _quote_hint(value, wanted)
+            )
+        ]
     if rule == "propertyNames":
         return [document.problem((*path, value), "bad-name", f"the key {_show(value)} is malformed", _describe(limit))]
     if rule in ("pattern", "format"):
         return [document.problem(path, "bad-value", f"{_show(value)} is malformed", _describe(error.schema))]
     if rule in ("oneOf", "anyOf") and error.context:
-        return [document.problem(path, "bad-value", f"{_show(value)} fits none of the allowed forms", _describe(error.schema))]
+        return [
+            document.problem(
+                path, "bad-value", f"{_show(value)} fits none of the allowed forms", _describe(error.schema)
+            )
+        ]
     if rule in ("minItems", "minProperties", "minLength"):
         return [document.problem(path, "empty", "must not be empty", _describe(error.schema))]
     return [document.problem(path, "bad-value", error.message, _describe(error.schema))]
@@ -87,7 +122,15 @@ def _show(value) -> str:
 
 
 def _type(value) -> str:
-    names = {dict: "map", list: "list", str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
+    names = {
+        dict: "map",
+        list: "list",
+        str: "string",
+        bool: "boolean",
+        int: "integer",
+        float: "number",
+        type(None): "null",
+    }
     return names.get(type(value), type(value).__name__)
 
 

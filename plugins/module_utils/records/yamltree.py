@@ -82,8 +82,12 @@ def load_text(text: str, source: str) -> Document:
     if not documents:
         raise InvalidDocument("holds no document", file=source, line=1)
     if len(documents) > 1:
-        raise InvalidDocument(f"holds {len(documents)} documents where one belongs", file=source,
-                              line=documents[1].line(), hint="one document in a file")
+        raise InvalidDocument(
+            f"holds {len(documents)} documents where one belongs",
+            file=source,
+            line=documents[1].line(),
+            hint="one document in a file",
+        )
     return documents[0]
 
 
@@ -106,14 +110,22 @@ def load_all_text(text: str, source: str) -> list[Document]:
         # what never ends is wrong where it began
         mark = error.context_mark if "end of stream" in what and error.context_mark else error.problem_mark
         context = f" {error.context}" if error.context else ""
-        raise InvalidDocument(Problem("malformed-yaml", f"malformed YAML:{context} {what}".replace("  ", " "), source,
-                                      mark.line + 1 if mark else None)) from error
+        raise InvalidDocument(
+            Problem(
+                "malformed-yaml",
+                f"malformed YAML:{context} {what}".replace("  ", " "),
+                source,
+                mark.line + 1 if mark else None,
+            )
+        ) from error
     except yaml.YAMLError as error:
         line = None
         position = getattr(error, "position", None)
         if position is not None:
             line = text.count("\n", 0, position) + 1
-        raise InvalidDocument(Problem("malformed-yaml", f"malformed YAML: {getattr(error, 'reason', error)}", source, line)) from error
+        raise InvalidDocument(
+            Problem("malformed-yaml", f"malformed YAML: {getattr(error, 'reason', error)}", source, line)
+        ) from error
     finally:
         loader.dispose()
     return documents
@@ -160,12 +172,23 @@ class _Builder:
                 continue
             key = self.scalar(key_node, path) if key_node.id == "scalar" else None
             if isinstance(key, bool) or key is None:
-                self.fault(key_node, path, "bad-key", f"the key {getattr(key_node, 'value', '')!r} is not a string", "put it in quotes")
+                self.fault(
+                    key_node,
+                    path,
+                    "bad-key",
+                    f"the key {getattr(key_node, 'value', '')!r} is not a string",
+                    "put it in quotes",
+                )
                 continue
             key = key if isinstance(key, str) else str(key_node.value)
             if key in result:
-                self.fault(key_node, (*path, key), "duplicate-key", f"the key {key!r} stands here twice",
-                           f"first on line {self.lines[(*path, key)]}")
+                self.fault(
+                    key_node,
+                    (*path, key),
+                    "duplicate-key",
+                    f"the key {key!r} stands here twice",
+                    f"first on line {self.lines[(*path, key)]}",
+                )
                 continue
             result[key] = self.build(value_node, (*path, key))
             self.lines[(*path, key)] = key_node.start_mark.line + 1
@@ -216,7 +239,9 @@ def dump(data: object) -> str:
     """Plain data as YAML: same data, same bytes. Insertion order, block style, no aliases, newline at the end."""
     import yaml
 
-    return yaml.dump(data, Dumper=_dumper(), sort_keys=False, default_flow_style=False, allow_unicode=True, width=1_000_000)
+    return yaml.dump(
+        data, Dumper=_dumper(), sort_keys=False, default_flow_style=False, allow_unicode=True, width=1_000_000
+    )
 
 
 @functools.lru_cache(maxsize=1)

@@ -27,15 +27,24 @@ def test_a_good_document_has_no_problem():
     assert problems(OVERLAY) == []
 
 
-@pytest.mark.parametrize("old, new, line, path, words", [
-    ("components:", "componentRefz:", 8, "spec.componentRefz", "unknown key"),
-    ("    - name: gpu-operator", "    - name: gpu-operator\n      versoin: v1", 10, "spec.components[0].versoin", "'version'"),
-    ("kind: Overlay", "kind: Overlai", 2, "kind", "kind: Overlay"),
-    ("v1alpha1", "v1", 1, "apiVersion", "goodput.fleet/v1alpha1"),
-    ("  name: eks\n", "", 3, "metadata.name", "missing"),
-    ("{service: eks}", "[eks]", 7, "spec.criteria", "a list, not a"),
-    ("name: gpu-operator", "name: ../../evil", 9, "spec.components[0].name", "malformed"),
-])
+@pytest.mark.parametrize(
+    "old, new, line, path, words",
+    [
+        ("components:", "componentRefz:", 8, "spec.componentRefz", "unknown key"),
+        (
+            "    - name: gpu-operator",
+            "    - name: gpu-operator\n      versoin: v1",
+            10,
+            "spec.components[0].versoin",
+            "'version'",
+        ),
+        ("kind: Overlay", "kind: Overlai", 2, "kind", "kind: Overlay"),
+        ("v1alpha1", "v1", 1, "apiVersion", "goodput.fleet/v1alpha1"),
+        ("  name: eks\n", "", 3, "metadata.name", "missing"),
+        ("{service: eks}", "[eks]", 7, "spec.criteria", "a list, not a"),
+        ("name: gpu-operator", "name: ../../evil", 9, "spec.components[0].name", "malformed"),
+    ],
+)
 def test_each_fault_has_its_line_and_its_cure(old, new, line, path, words):
     found = problems(OVERLAY.replace(old, new))
     assert [problem.path for problem in found] == [path]
@@ -49,7 +58,9 @@ def test_all_faults_at_once():
 
 
 def test_a_list_where_a_document_belongs():
-    assert "not a Overlay document" in str(problems("- a\n")[0]) or "not an Overlay document" in str(problems("- a\n")[0])
+    assert "not a Overlay document" in str(problems("- a\n")[0]) or "not an Overlay document" in str(
+        problems("- a\n")[0]
+    )
 
 
 def test_every_kind_has_a_schema_that_refuses_unknown_keys():

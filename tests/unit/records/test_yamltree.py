@@ -24,7 +24,9 @@ i: {<<: *base, h: 3}
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4), max_leaves=20)
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
 
 
 def test_lines_of_fields():
@@ -34,20 +36,23 @@ def test_lines_of_fields():
     assert document.line(("b", "absent", "deeper")) == 2, "a missing field is at its nearest parent"
 
 
-@pytest.mark.parametrize("text, line, words", [
-    ("a: 1\nb: 2\na: 3\n", 3, "twice"),
-    ("a: 1\nb:\n\t- x\n", 3, "malformed YAML"),
-    ("a: 1\nb: {c: 1, c: 2}\n", 2, "twice"),
-    ("a: 1\n\nb: 'open\n", 3, "malformed YAML"),
-    ("a: !!python/object:os.system x\n", 1, "not allowed"),
-    ("a: 1\n? [b]\n: 2\n", 2, "not a string"),
-    ("a: 1\nb: .nan\n", 2, "not a number that JSON can hold"),
-    ("a: &a [*a]\n", 1, "contains itself"),
-    ("a: 1\n---\nb: 2\n", 3, "2 documents"),
-    ("# nothing\n", 1, "no document"),
-    ("a: 1\nb: *gone\n", 2, "undefined alias"),
-    ("a: 1\nb: \x07\n", 2, "malformed YAML"),
-])
+@pytest.mark.parametrize(
+    "text, line, words",
+    [
+        ("a: 1\nb: 2\na: 3\n", 3, "twice"),
+        ("a: 1\nb:\n\t- x\n", 3, "malformed YAML"),
+        ("a: 1\nb: {c: 1, c: 2}\n", 2, "twice"),
+        ("a: 1\n\nb: 'open\n", 3, "malformed YAML"),
+        ("a: !!python/object:os.system x\n", 1, "not allowed"),
+        ("a: 1\n? [b]\n: 2\n", 2, "not a string"),
+        ("a: 1\nb: .nan\n", 2, "not a number that JSON can hold"),
+        ("a: &a [*a]\n", 1, "contains itself"),
+        ("a: 1\n---\nb: 2\n", 3, "2 documents"),
+        ("# nothing\n", 1, "no document"),
+        ("a: 1\nb: *gone\n", 2, "undefined alias"),
+        ("a: 1\nb: \x07\n", 2, "malformed YAML"),
+    ],
+)
 def test_malformed_yaml_names_the_right_line(text, line, words):
     with pytest.raises(InvalidDocument) as caught:
         yamltree.load_text(text, "x.yaml")
@@ -70,11 +75,14 @@ def test_alias_bomb_is_refused():
         yamltree.load_text("\n".join(lines), "bomb.yaml")
 
 
-@pytest.mark.parametrize("content, error, words", [
-    (None, NotFound, "no such file"),
-    (b"\xff\xfe\x00", InvalidDocument, "UTF-8"),
-    (b"x" * (yamltree.MAX_BYTES + 1), InvalidDocument, "larger than"),
-])
+@pytest.mark.parametrize(
+    "content, error, words",
+    [
+        (None, NotFound, "no such file"),
+        (b"\xff\xfe\x00", InvalidDocument, "UTF-8"),
+        (b"x" * (yamltree.MAX_BYTES + 1), InvalidDocument, "larger than"),
+    ],
+)
 def test_unreadable_files(tmp_path, content, error, words):
     path = tmp_path / "x.yaml"
     if content is not None:
@@ -99,7 +107,27 @@ def test_dump_is_read_back_as_it_was(data):
         assert yamltree.load_text(text, "x").data == data
 
 
-@pytest.mark.parametrize("value", ["1e3", "0o17", "1.20", "12e5", "y", "N", "on", "0x1F", "1_000", "22:30", "+1", "2026-01-01", "null", "~", ".5", "-.5"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "1e3",
+        "0o17",
+        "1.20",
+        "12e5",
+        "y",
+        "N",
+        "on",
+        "0x1F",
+        "1_000",
+        "22:30",
+        "+1",
+        "2026-01-01",
+        "null",
+        "~",
+        ".5",
+        "-.5",
+    ],
+)
 def test_strings_that_other_parsers_read_as_numbers_are_quoted(value):
     assert yamltree.dump({"k": value}) in (f"k: '{value}'\n", f'k: "{value}"\n')
 
