@@ -1,79 +1,85 @@
 # Copyright (c) 2026 goodput.fleet contributors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Overlay: what a set of criteria adds to a recipe, changes in it, or takes away."""
+"""Overlay: what a recipe gains, changes and loses where its criteria match; or a mixin that overlays include."""
 
 from __future__ import annotations
 
 from ansible_collections.goodput.fleet.plugins.module_utils.records.schemas import parts
 
-_SEVERITY = {"enum": ["error", "warning"]}
-_MANIFEST = parts.strict(
-    {"name": parts.NAME, "file": parts.FILE, "content": parts.TEXT, "phase": parts.PHASE, "remove": {"const": True}},
-    ("name",),
-    oneOf=[{"required": ["file"]}, {"required": ["content"]}, {"required": ["remove"]}],
-    description="a name and one of file, content or remove: true",
-)
-_COMPONENT = parts.strict(
+_MANIFEST = parts.closed(
+    ["name"],
     {
-        "name": parts.NAME,
-        "remove": {"const": True},
-        "version": parts.VERSION,
-        "chart": parts.strict({"name": parts.CHART_NAME, "repository": parts.REPOSITORY, "version": parts.VERSION}),
-        "namespace": parts.NAME,
-        "release": parts.RELEASE,
-        "valuesFiles": {"type": "array", "items": parts.FILE},
-        "values": parts.VALUES,
-        "dependsOn": parts.NAMES,
-        "dependsOnOptional": parts.NAMES,
-        "manifests": {"type": "array", "items": _MANIFEST},
-        "images": parts.IMAGES,
-        "nodeFacts": {
-            "type": "object",
-            "propertyNames": {"enum": ["driver"]},
-            "additionalProperties": parts.VALUES_PATH,
-        },
-        "health": parts.HEALTH,
+        "name": parts.LABEL,
+        "file": parts.MANIFEST_FILE,
+        "content": parts.SENTENCE,
+        "phase": parts.PHASE,
+        "remove": parts.MARK,
     },
-    ("name",),
-)
-_CONSTRAINT = parts.strict(
-    {
-        "name": parts.WORD,
-        "value": parts.TEXT,
-        "severity": _SEVERITY,
-        "remediation": parts.TEXT,
-        "loosen": {"const": True},
-        "remove": {"const": True},
-        "reason": parts.TEXT,
-    },
-    ("name",),
-    oneOf=[{"required": ["value"]}, {"required": ["remove", "reason"]}],
-    description="a name and either a value, or remove: true with a reason",
-)
-_CHECK = parts.strict(
-    {
-        "name": parts.NAME,
-        "domain": parts.NAME,
-        "expression": parts.TEXT,
-        "unit": parts.TEXT,
-        "severity": _SEVERITY,
-        "remove": {"const": True},
-    },
-    ("name",),
+    "name and one of file, content and remove",
 )
 
-SCHEMA = parts.header(
+_COMPONENT = parts.closed(
+    ["name"],
+    {
+        "name": parts.LABEL,
+        "remove": parts.MARK,
+        "version": parts.VERSION,
+        "chart": parts.closed(
+            [],
+            {"name": parts.WORD, "repository": parts.REPOSITORY, "version": parts.VERSION},
+            "what changes of the chart",
+        ),
+        "namespace": parts.LABEL,
+        "release": parts.RELEASE,
+        "valuesFiles": parts.listed(parts.VALUES_FILE),
+        "values": parts.VALUES,
+        "dependsOn": parts.listed(parts.LABEL),
+        "dependsOnOptional": parts.listed(parts.LABEL),
+        "manifests": parts.listed(_MANIFEST),
+        "crds": parts.listed(parts.CRD),
+        "images": parts.listed(parts.IMAGE),
+        "nodeFacts": {
+            "type": "object",
+            "propertyNames": parts.WORD,
+            "description": "NODE FACT: VALUES PATH that fixes it, or null",
+            "additionalProperties": {**parts.VALUES_PATH, "type": ["string", "null"]},
+        },
+        "health": parts.health(partial=True),
+    },
+)
+
+_CONSTRAINT = parts.closed(
+    ["name"],
+    {
+        "name": parts.FACT,
+        "value": parts.CONSTRAINT,
+        "severity": parts.SEVERITY,
+        "remediation": parts.SENTENCE,
+        "loosen": parts.MARK,
+        "remove": parts.MARK,
+        "reason": parts.SENTENCE,
+    },
+    "name and value, or name, remove and reason",
+)
+
+SCHEMA = parts.document(
     "Overlay",
-    parts.strict(
+    parts.METADATA,
+    parts.closed(
+        [],
         {
-            "mixin": {"type": "boolean"},
-            "recipe": {"type": "boolean"},
+            "mixin": {"type": "boolean", "description": "true: has no criteria, is only included"},
+            "recipe": {"type": "boolean", "description": "true: the criteria are a supported recipe"},
             "criteria": parts.CRITERIA,
-            "include": parts.NAMES,
-            "components": {"type": "array", "items": _COMPONENT},
-            "constraints": {"type": "array", "items": _CONSTRAINT},
-            "checks": {"type": "array", "items": _CHECK},
-        }
+            "include": parts.listed(parts.NAME, "names of mixins, applied just before this overlay"),
+            "components": parts.listed(_COMPONENT),
+            "constraints": parts.listed(_CONSTRAINT),
+            "checks": parts.listed(
+                parts.closed(["name"], {**parts.CERTIFICATION_CHECK, "remove": parts.MARK}),
+                "what certification must prove later",
+            ),
+        },
+        "criteria, include, components, constraints and checks",
     ),
 )

@@ -1,101 +1,114 @@
 # Copyright (c) 2026 goodput.fleet contributors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""RecipeLock: one resolved recipe, with everything a bundle needs inside."""
+"""RecipeLock: a resolved recipe, self-contained. `metadata.digest` is the sha256 of the canonical spec."""
 
 from __future__ import annotations
 
 from ansible_collections.goodput.fleet.plugins.module_utils.records.schemas import parts
 
-_CHART = parts.strict(
-    {"name": parts.CHART_NAME, "repository": parts.REPOSITORY, "version": parts.VERSION, "digest": parts.DIGEST},
-    ("name", "repository", "version"),
-)
-_MANIFEST = parts.strict(
-    {"name": parts.NAME, "phase": parts.PHASE, "content": parts.TEXT, "digest": parts.DIGEST},
-    ("name", "phase", "content", "digest"),
-)
-_WORKLOAD = parts.strict(
+_IMAGES = {"type": "object", "additionalProperties": parts.IMAGE, "description": "CONTAINER: IMAGE"}
+
+_RENDERED = parts.closed(
+    ["workloads", "crds"],
     {
-        "kind": parts.TEXT,
-        "namespace": parts.TEXT,
-        "name": parts.TEXT,
-        "images": {"type": "object", "additionalProperties": {"type": "string"}},
-    },
-    ("kind", "namespace", "name", "images"),
-)
-_CRD = parts.strict(
-    {
-        "name": parts.LONG_NAME,
-        "digest": parts.DIGEST,
-        "versions": {"type": "object", "additionalProperties": parts.DIGEST},
-    },
-    ("name", "digest"),
-)
-_COMPONENT = parts.strict(
-    {
-        "name": parts.NAME,
-        "namespace": parts.NAME,
-        "release": parts.RELEASE,
-        "tier": {"type": "integer", "minimum": 0},
-        "dependsOn": parts.NAMES,
-        "chart": _CHART,
-        "values": parts.VALUES,
-        "valuesDigest": parts.DIGEST,
-        "manifests": {"type": "array", "items": _MANIFEST},
-        "crds": parts.CRDS,
-        "images": parts.IMAGES,
-        "nodeFacts": {
-            "type": "object",
-            "additionalProperties": parts.strict(
-                {"valuesPath": parts.VALUES_PATH, "value": {"type": ["string", "number"]}}, ("valuesPath", "value")
-            ),
-        },
-        "health": parts.HEALTH,
-        "rendered": parts.strict(
-            {"workloads": {"type": "array", "items": _WORKLOAD}, "crds": {"type": "array", "items": _CRD}}
+        "workloads": parts.listed(
+            parts.closed(
+                ["kind", "namespace", "name", "images"],
+                {
+                    "kind": {"type": "string", "minLength": 1},
+                    "namespace": parts.LABEL,
+                    "name": {"type": "string", "minLength": 1},
+                    "images": _IMAGES,
+                },
+            )
         ),
+        "crds": parts.listed(parts.closed(["name", "digest"], {"name": parts.CRD, "digest": parts.DIGEST})),
     },
-    ("name", "namespace", "release", "tier", "dependsOn", "values", "valuesDigest", "manifests"),
-)
-_APPLIED = parts.strict(
-    {"name": parts.NAME, "criteria": parts.CRITERIA, "includedBy": parts.NAMES}, ("name", "criteria")
-)
-_CONSTRAINT = parts.strict(
-    {
-        "name": parts.WORD,
-        "value": parts.TEXT,
-        "severity": {"enum": ["error", "warning"]},
-        "remediation": {"type": "string"},
-        "from": parts.NAME,
-    },
-    ("name", "value", "severity"),
-)
-_CHECK = parts.strict(
-    {
-        "name": parts.NAME,
-        "domain": parts.NAME,
-        "expression": parts.TEXT,
-        "unit": parts.TEXT,
-        "severity": {"enum": ["error", "warning"]},
-        "from": parts.NAME,
-    },
-    ("name",),
+    "what the chart renders",
 )
 
-SCHEMA = parts.header(
-    "RecipeLock",
-    parts.strict(
-        {
-            "criteria": parts.CRITERIA,
-            "catalog": parts.strict({"digest": parts.DIGEST, "version": parts.TEXT}, ("digest",)),
-            "overlays": {"type": "array", "items": _APPLIED},
-            "components": {"type": "array", "items": _COMPONENT, "minItems": 1},
-            "constraints": {"type": "array", "items": _CONSTRAINT},
-            "checks": {"type": "array", "items": _CHECK},
-            "order": parts.NAMES,
+_COMPONENT = parts.closed(
+    ["name", "namespace", "release", "tier", "dependsOn", "values", "valuesDigest"],
+    {
+        "name": parts.LABEL,
+        "namespace": parts.LABEL,
+        "release": parts.RELEASE,
+        "tier": {"type": "integer", "minimum": 0},
+        "dependsOn": parts.listed(parts.LABEL),
+        "chart": parts.closed(
+            ["name", "repository", "version"],
+            {
+                "name": parts.WORD,
+                "repository": parts.REPOSITORY,
+                "version": parts.VERSION,
+                "digest": parts.DIGEST,
+            },
+        ),
+        "values": parts.VALUES,
+        "valuesDigest": parts.DIGEST,
+        "manifests": parts.listed(
+            parts.closed(
+                ["name", "phase", "content", "digest"],
+                {
+                    "name": parts.LABEL,
+                    "phase": parts.PHASE,
+                    "content": parts.SENTENCE,
+                    "digest": parts.DIGEST,
+                },
+            )
+        ),
+        "crds": parts.listed(parts.CRD),
+        "images": parts.listed(parts.IMAGE),
+        "nodeFacts": {
+            "type": "object",
+            "propertyNames": parts.WORD,
+            "additionalProperties": parts.closed(
+                ["valuesPath", "value"],
+                {
+                    "valuesPath": parts.VALUES_PATH,
+                    "value": {"type": ["string", "number", "boolean"]},
+                },
+            ),
         },
-        ("criteria", "catalog", "overlays", "components", "constraints", "checks", "order"),
+        "health": parts.health(partial=False),
+        "rendered": _RENDERED,
+    },
+)
+
+_APPLIED = parts.closed(
+    ["name", "criteria"],
+    {
+        "name": parts.NAME,
+        "criteria": parts.CRITERIA,
+        "includedBy": {**parts.NAME, "description": "the overlay that includes this mixin"},
+    },
+)
+
+SCHEMA = parts.document(
+    "RecipeLock",
+    parts.closed(["name", "digest"], {"name": parts.NAME, "digest": parts.DIGEST}),
+    parts.closed(
+        ["criteria", "catalog", "overlays", "components", "constraints", "checks", "order"],
+        {
+            "criteria": {**parts.CRITERIA, "minProperties": 1},
+            "catalog": parts.closed(["digest", "version"], {"digest": parts.DIGEST, "version": parts.VERSION}),
+            "overlays": parts.listed(_APPLIED),
+            "components": {**parts.listed(_COMPONENT), "minItems": 1},
+            "constraints": parts.listed(
+                parts.closed(
+                    ["name", "value", "severity", "from"],
+                    {
+                        "name": parts.FACT,
+                        "value": parts.CONSTRAINT,
+                        "severity": parts.SEVERITY,
+                        "remediation": parts.SENTENCE,
+                        "from": parts.NAME,
+                    },
+                )
+            ),
+            "checks": parts.listed(parts.closed(["name", "from"], {**parts.CERTIFICATION_CHECK, "from": parts.NAME})),
+            "order": parts.listed(parts.LABEL),
+        },
     ),
-    parts.strict({"name": parts.LONG_NAME, "digest": parts.DIGEST}, ("name", "digest")),
 )
