@@ -63,12 +63,15 @@ options:
               kind:
                 description: Kind of the workload.
                 type: str
-                choices: [Deployment, DaemonSet, StatefulSet, Job]
+                choices: [Deployment, DaemonSet, StatefulSet, Job, CronJob, ReplicaSet]
                 required: true
               name:
                 description: Name of the workload.
                 type: str
                 required: true
+              namespace:
+                description: Its namespace, when that is not the component's.
+                type: str
               optional:
                 description: Whether it may be absent, or want no pod at all.
                 type: bool
@@ -101,6 +104,12 @@ options:
                 description: Whether the objects are in the component's namespace rather than cluster-wide.
                 type: bool
                 default: true
+              namespace:
+                description: Namespace of the objects, when that is not the component's.
+                type: str
+              selector:
+                description: Labels that the objects must carry to be checked.
+                type: dict
               expression:
                 description: JMESPath that must give V(true) for an object. Anything else fails, null too.
                 type: str
@@ -274,9 +283,11 @@ from ansible_collections.goodput.fleet.plugins.module_utils.health.wait import u
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import FleetError, NotFound, nearest
 from ansible_collections.goodput.fleet.plugins.module_utils.records.lockfile import load_lock
 
+KINDS = ("Deployment", "DaemonSet", "StatefulSet", "Job", "CronJob", "ReplicaSet")
 WORKLOAD = {
-    "kind": {"type": "str", "required": True, "choices": ["Deployment", "DaemonSet", "StatefulSet", "Job"]},
+    "kind": {"type": "str", "required": True, "choices": list(KINDS)},
     "name": {"type": "str", "required": True},
+    "namespace": {"type": "str"},
     "optional": {"type": "bool", "default": False},
 }
 CHECK = {
@@ -285,6 +296,8 @@ CHECK = {
     "kind": {"type": "str", "required": True},
     "plural": {"type": "str"},
     "namespaced": {"type": "bool", "default": True},
+    "namespace": {"type": "str"},
+    "selector": {"type": "dict"},
     "expression": {"type": "str", "required": True},
     "match": {"type": "str", "choices": ["all", "any"], "default": "all"},
     "optional": {"type": "bool", "default": False},

@@ -26,12 +26,14 @@ def compile_all(components: list[dict]) -> dict[str, object]:
             try:
                 compiled[expression] = jmespath.compile(expression)
             except JMESPathError as error:
-                problems.append(Problem(
-                    "bad-expression",
-                    f"check {check['name']!r}: {expression!r} is not JMESPath: {_position(error)}",
-                    path=f"{component['name']}.health.checks[{index}].expression",
-                    hint="strings stand in single quotes, numbers and true in backticks: status.ready == `3`",
-                ))
+                problems.append(
+                    Problem(
+                        "bad-expression",
+                        f"check {check['name']!r}: {expression!r} is not JMESPath: {_position(error)}",
+                        path=f"{component['name']}.health.checks[{index}].expression",
+                        hint="strings stand in single quotes, numbers and true in backticks: status.ready == `3`",
+                    )
+                )
     if problems:
         raise InvalidDocument(problems)
     return compiled
@@ -62,7 +64,7 @@ def faults(component: dict, check: dict, answer: dict, expression) -> list[dict]
     if answer.get("error"):
         return [unreadable(target, answer["error"])]
     label = f"check {check['name']!r}"
-    items = [item for item in answer.get("items") or [] if check.get("object") in (None, item["metadata"]["name"])]
+    items = [item for item in answer.get("items") or [] if _selected(item, check.get("selector") or {})]
     if not items:
         if check.get("optional"):
             return []
@@ -75,6 +77,11 @@ def faults(component: dict, check: dict, answer: dict, expression) -> list[dict]
     if check.get("match", "all") == "any" and any(value is True for _item, (value, _error) in verdicts):
         return []
     return [_failed(check, label, item, value, error) for item, (value, error) in verdicts if value is not True]
+
+
+def _selected(item: dict, selector: dict) -> bool:
+    labels = item["metadata"].get("labels") or {}
+    return all(labels.get(name) == value for name, value in selector.items())
 
 
 def _evaluate(expression, item: dict) -> tuple[object, str]:

@@ -39,8 +39,9 @@ def evaluate(components: list[dict], objects: dict, names: list[str] | None = No
             namespace = component["namespace"]
             exclusive = tenants[namespace] == 1 and namespace not in EVERYBODYS
             reasons = _reasons(component, objects, exclusive, compiled)
-            results.append({"name": component["name"], "namespace": namespace,
-                            "status": verdict(reasons), "reasons": reasons})
+            results.append(
+                {"name": component["name"], "namespace": namespace, "status": verdict(reasons), "reasons": reasons}
+            )
     return results
 
 

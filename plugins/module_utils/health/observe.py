@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from ansible_collections.goodput.fleet.plugins.module_utils.health import checks, crds, pods
+from ansible_collections.goodput.fleet.plugins.module_utils.health import checks, crds, pods, share
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import Denied, FleetError, NotFound
 
 KINDS = {
@@ -21,8 +21,10 @@ KINDS = {
     "StatefulSet": "/apis/apps/v1/namespaces/{}/statefulsets",
     "ReplicaSet": "/apis/apps/v1/namespaces/{}/replicasets",
     "Job": "/apis/batch/v1/namespaces/{}/jobs",
+    "CronJob": "/apis/batch/v1/namespaces/{}/cronjobs",
     "Pod": "/api/v1/namespaces/{}/pods",
 }
+ALWAYS = ("Deployment", "DaemonSet", "StatefulSet", "ReplicaSet", "Job", "Pod")
 THREADS = 8
 ANNOTATIONS = ("meta.helm.sh/release-name", "deployment.kubernetes.io/revision")
 METADATA = ("name", "namespace", "labels", "generation", "creationTimestamp", "deletionTimestamp", "ownerReferences")
@@ -30,20 +32,35 @@ METADATA = ("name", "namespace", "labels", "generation", "creationTimestamp", "d
 
 def observe(client, components: list[dict]) -> dict:
     """The `objects` of evaluate.evaluate(). `client` has get(path) and list(path, metadata_only=...)."""
-    namespaces = sorted({component["namespace"] for component in components})
+    namespaces = sorted({name for component in components for name in share.namespaces(component)})
+    declared = {
+        item["kind"] for component in components for item in (component.get("health") or {}).get("workloads") or []
+    }
+    kinds = [*ALWAYS, *sorted(declared - {*ALWAYS})]
+    partial = {"ReplicaSet"} - declared  # only whose they are and which revision
     wanted = sorted({name for component in components for name in crds.names(component)})
-    asked = {checks.key(component, check): check
-             for component in components for check in (component.get("health") or {}).get("checks") or []}
+    asked = {
+        checks.key(component, check): check
+        for component in components
+        for check in (component.get("health") or {}).get("checks") or []
+    }
     with ThreadPoolExecutor(THREADS) as pool:
         spaces = {name: pool.submit(_answer, lambda name=name: _namespace(client, name)) for name in namespaces}
-        lists = {(name, kind): pool.submit(_answer, lambda name=name, kind=kind: {"items": _list(client, name, kind)})
-                 for name in namespaces for kind in KINDS}
+        lists = {
+            (name, kind): pool.submit(
+                _answer, lambda name=name, kind=kind: {"items": _list(client, name, kind, kind in partial)}
+            )
+            for name in namespaces
+            for kind in kinds
+        }
         found = {name: pool.submit(_answer, lambda name=name: _crd(client, name)) for name in wanted}
-        objects = {key: pool.submit(_answer, lambda key=key, check=check: _checked(client, key, check))
-                   for key, check in asked.items()}
+        objects = {
+            key: pool.submit(_answer, lambda key=key, check=check: _checked(client, key, check))
+            for key, check in asked.items()
+        }
         return {
             "namespaces": {name: future.result() for name, future in spaces.items()},
-            "lists": {name: {kind: lists[name, kind].result() for kind in KINDS} for name in namespaces},
+            "lists": {name: {kind: lists[name, kind].result() for kind in kinds} for name in namespaces},
             "crds": _joined([future.result() for future in found.values()]),
             "checks": {key: future.result() for key, future in objects.items()},
         }
@@ -65,8 +82,8 @@ def _namespace(client, name: str) -> dict:
     return {"object": slim(client.get(f"/api/v1/namespaces/{name}"))}
 
 
-def _list(client, namespace: str, kind: str) -> list[dict]:
-    items = client.list(KINDS[kind].format(namespace), metadata_only=kind == "ReplicaSet")
+def _list(client, namespace: str, kind: str, metadata_only: bool) -> list[dict]:
+    items = client.list(KINDS[kind].format(namespace), metadata_only=metadata_only)
     if kind == "Pod":
         # a pod without a fault adds nothing to the verdict, and there may be tens of thousands
         items = (pod for pod in items if pods.faults(pod, must_be_ready=True))

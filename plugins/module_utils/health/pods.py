@@ -29,8 +29,12 @@ class Fault(NamedTuple):
 def faults(pod: dict, must_be_ready: bool) -> list[Fault]:
     """All faults of a pod. `must_be_ready`: no workload that is evaluated tells of its readiness."""
     status = pod.get("status") or {}
-    found = [fault for word, field in (("init container", "initContainerStatuses"), ("container", "containerStatuses"))
-             for item in status.get(field) or [] if (fault := _container(item, word))]
+    found = [
+        fault
+        for word, field in (("init container", "initContainerStatuses"), ("container", "containerStatuses"))
+        for item in status.get(field) or []
+        if (fault := _container(item, word))
+    ]
     if not found and (fault := _phase(pod, status, must_be_ready)):
         found.append(fault)
     return found

@@ -30,8 +30,10 @@ def unknown(code: str, obj: str, message: str, next_step: str = "") -> dict:
 
 def unreadable(obj: str, error: dict) -> dict:
     """The reason for a read that failed; `error` is {code, message} as the observer noted it."""
-    step = {"denied": "grant get and list on it to the account that runs this, then run again",
-            "unavailable": "check that the API server is reachable, then run again"}.get(error["code"], "")
+    step = {
+        "denied": "grant get and list on it to the account that runs this, then run again",
+        "unavailable": "check that the API server is reachable, then run again",
+    }.get(error["code"], "")
     return unknown(error["code"], obj, f"cannot be read: {error['message']}", step)
 
 

@@ -13,6 +13,13 @@ NOT_READ = {"error": {"code": "unavailable", "message": "was not read"}}
 ROLLOUTS = ("Deployment", "DaemonSet", "StatefulSet")
 
 
+def namespaces(component: dict) -> list[str]:
+    """The component's own namespace, then others that its declared workloads are in."""
+    declared = (component.get("health") or {}).get("workloads") or []
+    own = component["namespace"]
+    return [own, *sorted({item.get("namespace") or own for item in declared} - {own})]
+
+
 class Share:
     """`exclusive`: the component has the namespace for itself, so that every pod in it is its pod."""
 
@@ -23,32 +30,52 @@ class Share:
         self.release = component.get("release") or component["name"]
         self.selector = health.get("selector") or {}
         self.declared = health.get("workloads")
-        self.lists = objects.get("lists", {}).get(self.namespace, {})
+        self.lists = {name: objects.get("lists", {}).get(name, {}) for name in namespaces(component)}
         self.space = objects.get("namespaces", {}).get(self.namespace, NOT_READ)
-        self.judged: set[tuple[str, str]] = set()  # workloads that were evaluated
+        self.judged: set[tuple[str, str, str]] = set()  # (namespace, kind, name) of workloads that were evaluated
 
     def faults(self, proven_otherwise: bool) -> list[dict]:
         """All reasons. `proven_otherwise`: CRDs or checks stand for the component, it need not run anything."""
         wanted = self._wanted()
         if "object" in self.space and self.space["object"] is None:
             # without the namespace nothing of it can be there: one reason says it all
-            return [] if proven_otherwise and not wanted else [self._absent(
-                f"Namespace/{self.namespace}", "does not exist, so nothing of the component runs")]
-        found = self._namespace() + self._workloads(wanted)
+            return (
+                []
+                if proven_otherwise and not wanted
+                else [self._absent(f"Namespace/{self.namespace}", "does not exist, so nothing of the component runs")]
+            )
+        found = self._namespace()
+        for namespace in self.lists:
+            found += self._workloads(
+                namespace, {key[1:]: value for key, value in wanted.items() if key[0] == namespace}
+            )
         if not (self.judged or found or wanted or proven_otherwise):
-            found.append(self._absent(
-                f"Release/{self.namespace}/{self.release}", "no workload of this release is in the cluster",
-                "; if it runs none, say in health.checks what proves it"))
-        return found + self._pods()
+            found.append(
+                self._absent(
+                    f"Release/{self.namespace}/{self.release}",
+                    "no workload of this release is in the cluster",
+                    "; if it runs none, say in health.checks what proves it",
+                )
+            )
+        for namespace in self.lists:
+            found += self._pods(namespace)
+        return found
 
-    def _wanted(self) -> dict[tuple[str, str], bool]:
-        """(kind, name) -> optional, of what must be there: as declared, else as the chart renders it."""
+    def _wanted(self) -> dict[tuple[str, str, str], bool]:
+        """(namespace, kind, name) -> optional, of what must be there: as declared, else as the chart renders it."""
+        own = self.namespace
         if self.declared is not None:
-            return {(item["kind"], item["name"]): bool(item.get("optional")) for item in self.declared}
+            return {
+                (item.get("namespace") or own, item["kind"], item["name"]): bool(item.get("optional"))
+                for item in self.declared
+            }
         rendered = (self.component.get("rendered") or {}).get("workloads") or []
         # a chart's Jobs are hooks as a rule, which Helm deletes when they are done
-        return {(item["kind"], item["name"]): False for item in rendered
-                if item["kind"] in ROLLOUTS and item.get("namespace") in (None, "", self.namespace)}
+        return {
+            (own, item["kind"], item["name"]): False
+            for item in rendered
+            if item["kind"] in ROLLOUTS and item.get("namespace") in (None, "", own)
+        }
 
     def _namespace(self) -> list[dict]:
         name = f"Namespace/{self.namespace}"
@@ -61,21 +88,27 @@ class Share:
         text = "; ".join(["is being deleted", *held])
         return [unhealthy("terminating", name, text, f"kubectl get namespace {self.namespace} -o yaml")]
 
-    def _workloads(self, wanted: dict) -> list[dict]:
+    def _read(self, namespace: str, kind: str) -> dict:
+        return self.lists[namespace].get(kind, NOT_READ)
+
+    def _workloads(self, namespace: str, wanted: dict[tuple[str, str], bool]) -> list[dict]:
         found = []
         for kind in workloads.KINDS if self.declared is None else sorted({kind for kind, _name in wanted}):
-            answer = self.lists.get(kind, NOT_READ)
+            answer = self._read(namespace, kind)
             if answer.get("error"):
-                found.append(unreadable(f"{kind}s in namespace {self.namespace}", answer["error"]))
+                found.append(unreadable(f"{kind}s in namespace {namespace}", answer["error"]))
                 continue
             present = {item["metadata"]["name"]: item for item in answer["items"]}
             for name, obj in sorted(present.items()):
                 if (kind, name) in wanted or (self.declared is None and self._discovered(kind, obj)):
-                    self.judged.add((kind, name))
+                    self.judged.add((namespace, kind, name))
                     found += workloads.faults(kind, obj, wanted.get((kind, name), False))
-            missing = (name for (want, name), optional in wanted.items()
-                       if want == kind and name not in present and not optional)
-            found += [self._absent(f"{kind}/{self.namespace}/{name}", "is not in the cluster") for name in missing]
+            missing = (
+                name
+                for (want, name), optional in wanted.items()
+                if want == kind and name not in present and not optional
+            )
+            found += [self._absent(f"{kind}/{namespace}/{name}", "is not in the cluster") for name in missing]
         return found
 
     def _discovered(self, kind: str, obj: dict) -> bool:
@@ -89,25 +122,30 @@ class Share:
             return all(labels.get(key) == value for key, value in self.selector.items())
         return self.release in (annotations.get("meta.helm.sh/release-name"), labels.get("app.kubernetes.io/instance"))
 
-    def _pods(self) -> list[dict]:
-        answer = self.lists.get("Pod", NOT_READ)
+    def _pods(self, namespace: str) -> list[dict]:
+        answer = self._read(namespace, "Pod")
         if answer.get("error"):
-            return [unreadable(f"Pods in namespace {self.namespace}", answer["error"])]
-        owners = Owners(*(self.lists.get(kind, {}).get("items") or [] for kind in ("Deployment", "ReplicaSet", "Job")))
+            return [unreadable(f"Pods in namespace {namespace}", answer["error"])]
+        owners = Owners(
+            *(self._read(namespace, kind).get("items") or [] for kind in ("Deployment", "ReplicaSet", "Job"))
+        )
+        every = self.exclusive and not self.selector and namespace == self.namespace
         found, kinds = [], set()
         for pod in answer["items"]:
             top = owners.top(pod)
-            if not (top in self.judged or self._mine(pod) or (self.exclusive and not self.selector)):
+            judged = (namespace, *top) in self.judged
+            if not (judged or every or (namespace == self.namespace and self._mine(pod))):
                 continue
             kinds.add((controller(pod) or ("",))[0])
             if not owners.is_past(pod):
-                who = f"{top[0]}/{self.namespace}/{top[1]}" if top else ""
-                must_be_ready = top not in self.judged and top[:1] not in (("Job",), ("CronJob",))
+                who = f"{top[0]}/{namespace}/{top[1]}" if top else ""
+                must_be_ready = not judged and top[:1] not in (("Job",), ("CronJob",))
                 found += [(pod, who, fault) for fault in pods.faults(pod, must_be_ready)]
         # without the controllers it is not known which pods still count
-        unread = {kind: self.lists.get(kind, NOT_READ).get("error") for kind in ("ReplicaSet", "Job") if kind in kinds}
-        return pods.fold(found) + [unreadable(f"{kind}s in namespace {self.namespace}", error)
-                                   for kind, error in unread.items() if error]
+        unread = {kind: self._read(namespace, kind).get("error") for kind in ("ReplicaSet", "Job") if kind in kinds}
+        return pods.fold(found) + [
+            unreadable(f"{kind}s in namespace {namespace}", error) for kind, error in unread.items() if error
+        ]
 
     def _absent(self, obj: str, text: str, more: str = "") -> dict:
         return unhealthy("absent", obj, text, f"install {self.component['name']}{more}")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ansible_collections.goodput.fleet.plugins.module_utils.health.reasons import name_of, unhealthy
 
-KINDS = ("Deployment", "DaemonSet", "StatefulSet", "Job")
+KINDS = ("Deployment", "DaemonSet", "StatefulSet", "Job")  # those looked for; CronJobs and ReplicaSets when declared
 
 
 class Progress(NamedTuple):
@@ -32,12 +32,18 @@ def faults(kind: str, obj: dict, optional: bool = False) -> list[dict]:
         found.append(unhealthy("terminating", name, "is being deleted", look))
     if kind == "Job":
         return found + _job(name, obj, optional)
+    if kind == "CronJob":
+        return found + (_suspended(kind, name, obj) if (obj.get("spec") or {}).get("suspend") and not optional else [])
     generation, observed = meta.get("generation"), status.get("observedGeneration")
     if observed is None or (generation is not None and observed < generation):
-        found.append(unhealthy(
-            "stale-generation", name,
-            f"its controller has not acted on the newest change (generation {generation}, observed {observed})",
-            "see whether kube-controller-manager runs, and wait"))
+        found.append(
+            unhealthy(
+                "stale-generation",
+                name,
+                f"its controller has not acted on the newest change (generation {generation}, observed {observed})",
+                "see whether kube-controller-manager runs, and wait",
+            )
+        )
     return found + _rollout(kind, name, obj, optional)
 
 
@@ -50,9 +56,13 @@ def _progress(kind: str, spec: dict, status: dict) -> Progress:
     # pods of a StatefulSet below the partition stay on the old revision by the author's wish
     rolling = (spec.get("updateStrategy") or {}).get("rollingUpdate") or {}
     updated = max(desired - number(rolling.get("partition")), 0)
-    stages = {"updated": (number(status.get("updatedReplicas")), updated),
-              "ready": (number(status.get("readyReplicas")), desired),
-              "available": (number(status.get("availableReplicas")), desired)}
+    stages = {
+        "updated": (number(status.get("updatedReplicas")), updated),
+        "ready": (number(status.get("readyReplicas")), desired),
+        "available": (number(status.get("availableReplicas")), desired),
+    }
+    if kind == "ReplicaSet":
+        del stages["updated"]  # it is one revision
     return Progress(desired, stages, max(number(status.get("replicas")) - desired, 0))
 
 
@@ -69,7 +79,7 @@ def _rollout(kind: str, name: str, obj: dict, optional: bool) -> list[dict]:
     text = ", ".join(notes)
     if spec.get("paused"):
         text += "; the rollout is paused"
-    got, want = progress.stages["updated"]
+    got, want = progress.stages.get("updated", (0, 0))
     if got < want and (spec.get("updateStrategy") or {}).get("type") == "OnDelete":
         text += "; update strategy OnDelete: old pods stay until something deletes them"
     text = "; ".join([text, *_complaints(status)])
@@ -89,8 +99,11 @@ def _zero(kind: str, name: str, obj: dict) -> dict:
 def _complaints(status: dict) -> list[str]:
     """What the controller itself reports: a quota, an admission refusal, the deadline passed."""
     bad = {"Progressing": "False", "ReplicaFailure": "True"}
-    return [f"{item.get('reason')}: {item.get('message')}" for item in status.get("conditions") or []
-            if item.get("status") == bad.get(item.get("type"))]
+    return [
+        f"{item.get('reason')}: {item.get('message')}"
+        for item in status.get("conditions") or []
+        if item.get("status") == bad.get(item.get("type"))
+    ]
 
 
 def job_state(job: dict) -> str:
@@ -112,9 +125,12 @@ def _job(name: str, job: dict, optional: bool) -> list[dict]:
     if state == "active":
         done, wanted = number(status.get("succeeded")), number((job.get("spec") or {}).get("completions"), 1)
         return [unhealthy("job-incomplete", name, f"{done} of {wanted} completions done", look)]
-    if state == "suspended" and not optional:
-        return [unhealthy("zero-desired", name, "is suspended", f"{look}, or declare it optional in health.workloads")]
-    return []
+    return _suspended("Job", name, job) if state == "suspended" and not optional else []
+
+
+def _suspended(kind: str, name: str, obj: dict) -> list[dict]:
+    look = kubectl(obj, f"describe {short(kind, obj)}")
+    return [unhealthy("zero-desired", name, "is suspended", f"{look}, or declare it optional in health.workloads")]
 
 
 def number(value, default: int = 0) -> int:

@@ -357,3 +357,34 @@ def test_summary_for_people():
     text = describe(results)
     assert text.splitlines()[0] == "1 of 2 components are not healthy:" and "other [unknown]: Namespace/other" in text
     assert describe(results[:1]) == ""
+
+
+def test_a_declared_workload_may_be_in_another_namespace():
+    health = {"workloads": [{"kind": "DaemonSet", "name": "driver", "namespace": "kube-system"}]}
+    world = objects()
+    world["lists"]["kube-system"] = {
+        **objects()["lists"]["gpu-operator"],
+        "DaemonSet": {"items": [daemonset(numberReady=1)]},
+        "Pod": {"items": [pod("stray", waiting="ErrImagePull")]},
+    }
+    assert judge(world, health=health) == ("unhealthy", ["rollout-incomplete"])
+
+
+@pytest.mark.parametrize(
+    ("optional", "suspend", "expected"),
+    [(False, True, "unhealthy"), (True, True, "healthy"), (False, False, "healthy")],
+)
+def test_a_suspended_cron_job_does_nothing(optional, suspend, expected):
+    health = {"workloads": [{"kind": "CronJob", "name": "backup", "optional": optional}]}
+    world = objects()
+    world["lists"]["gpu-operator"]["CronJob"] = {"items": [{"metadata": meta("backup"), "spec": {"suspend": suspend}}]}
+    assert judge(world, health=health)[0] == expected
+
+
+def test_a_declared_replica_set_is_one_revision():
+    health = {"workloads": [{"kind": "ReplicaSet", "name": "fixed"}]}
+    status = {"observedGeneration": 2, "replicas": 2, "readyReplicas": 2, "availableReplicas": 1}
+    item = {"metadata": meta("fixed"), "spec": {"replicas": 2}, "status": status}
+    assert judge(objects(replicasets=[item]), health=health) == ("unhealthy", ["rollout-incomplete"])
+    item["status"]["availableReplicas"] = 2
+    assert judge(objects(replicasets=[item]), health=health) == ("healthy", [])
