@@ -86,8 +86,8 @@ def _settings(given: str | dict | None, params: dict) -> configs.Settings:
 
 def _override(settings: configs.Settings, params: dict) -> configs.Settings:
     if params.get("host"):
-        host = params["host"].rstrip("/")
-        settings.host = host if "://" in host else f"https://{host}"
+        host = params["host"] if "://" in params["host"] else f"https://{params['host']}"
+        settings.host = host.rstrip("/")
     if not urlsplit(settings.host).hostname or urlsplit(settings.host).scheme not in ("http", "https"):
         raise InvalidDocument(
             f"{settings.host!r} is not the address of an API server", path="host", hint="https://HOST:PORT"

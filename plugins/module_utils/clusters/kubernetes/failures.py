@@ -147,8 +147,10 @@ def from_transport(error: Exception, settings) -> FleetError:
         return Unavailable(
             f"cannot reach the API server {place}: the name cannot be resolved", code="unreachable", hint=from_host
         )
-    if isinstance(inner, (urllib3.exceptions.ConnectTimeoutError, urllib3.exceptions.ReadTimeoutError)):
+    # a refused connection counts as a connect timeout, too, in urllib3's family tree
+    late = (urllib3.exceptions.ConnectTimeoutError, urllib3.exceptions.ReadTimeoutError)
+    if isinstance(inner, late) and not isinstance(inner, urllib3.exceptions.NewConnectionError):
         kind = "no connection" if isinstance(inner, urllib3.exceptions.ConnectTimeoutError) else "no answer"
         return Unavailable(f"cannot reach the API server {place}: {kind} in time", code="timeout", hint=from_host)
-    reason = text.rpartition(": ")[2] or text
+    reason = re.sub(r"^.*\[Errno -?\d+\] ?", "", text).strip("()'\" ") or text
     return Unavailable(f"cannot reach the API server {place}: {reason}", code="unreachable", hint=from_host)
