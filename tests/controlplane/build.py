@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MODULE = Path(__file__).resolve().parent
 PACKAGES = {"controlplane": ".", "kwok": "sigs.k8s.io/kwok/cmd/kwok"}
 # -modcacherw: so that removing the cache needs no chmod first
-FLAGS = ("-mod=readonly", "-modcacherw", "-buildvcs=false", "-trimpath", "-ldflags=-s -w")
+FLAGS = ("-mod=readonly", "-modcacherw", "-buildvcs=false", "-trimpath")
 PROGRESS_SECONDS = 15
 
 
@@ -75,9 +75,23 @@ def go_line(module_dir: Path) -> str:
     return match.group(1)
 
 
+def flags_for(module_dir: Path) -> list[str]:
+    """Small binaries; and Kubernetes itself learns its version only from the linker."""
+    linker = ["-s", "-w"]
+    kubernetes = re.search(r"^\s*k8s\.io/kubernetes (v(\d+)\.(\d+)\.\S+)", (module_dir / "go.mod").read_text(), re.M)
+    if kubernetes:
+        names = zip(("gitVersion", "gitMajor", "gitMinor"), kubernetes.groups(), strict=True)
+        linker += [f"-X=k8s.io/component-base/version.{name}={value}" for name, value in names]
+    return [*FLAGS, f"-ldflags={' '.join(linker)}"]
+
+
 def content_key(module_dir: Path, packages: Mapping[str, str], go_version: str) -> str:
     digest = hashlib.sha256()
-    for part in (go_version, *FLAGS, *(f"{name}={package}" for name, package in sorted(packages.items()))):
+    for part in (
+        go_version,
+        *flags_for(module_dir),
+        *(f"{name}={package}" for name, package in sorted(packages.items())),
+    ):
         digest.update(part.encode() + b"\0")
     for path in sorted([module_dir / "go.mod", module_dir / "go.sum", *module_dir.rglob("*.go")]):
         digest.update(f"{path.relative_to(module_dir)}\0".encode())
@@ -117,7 +131,7 @@ def compile_all(
     with TemporaryDirectory(prefix=f"{folder.name}.", dir=folder.parent) as scratch:
         made = Path(scratch) / "made"
         for program, package in packages.items():
-            command = [str(go), "build", "-v", *FLAGS, "-o", str(made / "bin" / program), package]
+            command = [str(go), "build", "-v", *flags_for(module_dir), "-o", str(made / "bin" / program), package]
             run_with_progress(command, module_dir, env, f"{program}: {{}} of at most {total} packages compiled", say)
         with contextlib.suppress(FileExistsError):
             made.rename(folder)

@@ -6,7 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-PASSED_ON = ("PATH", "LANG", "TZ")
+from tests.simfleet.rundir import MARKER
+
+PASSED_ON = ("PATH", "LANG", "TZ", MARKER)
 
 
 def environment_of(

@@ -227,7 +227,7 @@ class PodRun:
 
     async def _execute(self, container: ContainerRun, behaviour: Behaviour) -> int:
         env = environment_of(self.pod, container.spec, self.pod_ip, os.environ)
-        command = [str(self._script(behaviour.script))] if behaviour.script else []
+        command = [str(self._script(container, behaviour.script))] if behaviour.script else []
         if behaviour.exec:
             command = command_of(container.spec, env)
         if not command and behaviour.exit_code is None:
@@ -258,14 +258,13 @@ class PodRun:
         container.set_terminated(code, behaviour.reason if code else "", behaviour.message if code else "")
         return code
 
-    def _script(self, text: str) -> Path:
+    def _script(self, container: ContainerRun, text: str) -> Path:
         if not text.startswith("#!"):
             return self._host.scripts / Path(text).name
-        path = self._host.scratch / self.uid / "script"
-        if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-            path.chmod(0o700)
+        path = self._host.scratch / self.uid / f"{container.name}.script"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o700)
         return path
 
     # ---- changes from outside ----
@@ -307,12 +306,12 @@ class PodRun:
         code = TERMINATED_BY_SIGTERM
         process, container.process = container.process, None
         if process is not None:
-            process.signal_group(signal.SIGTERM)
+            process.terminate()
             try:
                 async with asyncio.timeout(grace):
                     code = await process.wait()
             except TimeoutError:
-                process.signal_group(signal.SIGKILL)
+                process.kill()
                 code = await process.wait()
         self._close_log(container)
         if "running" in container.state.state:

@@ -39,9 +39,13 @@ class ContainerProcess:
         """Exit code as a container runtime gives it: 128 + n after signal n."""
         return await asyncio.shield(self._ended)
 
-    def signal_group(self, number: signal.Signals) -> None:
+    def terminate(self) -> None:
+        """As container runtimes do it, ask the first process only."""
+        self._popen.terminate()
+
+    def kill(self) -> None:
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._popen.pid, number)
+            os.killpg(self._popen.pid, signal.SIGKILL)
 
     def _read(self) -> bool:
         """Move what is there into the log; False at the end of the output."""
@@ -65,6 +69,6 @@ class ContainerProcess:
         assert self._popen.stdout is not None
         self._popen.stdout.close()
         # What it left in the background dies with its container.
-        self.signal_group(signal.SIGKILL)
+        self.kill()
         if not self._ended.done():
             self._ended.set_result(code if code >= 0 else 128 - code)
