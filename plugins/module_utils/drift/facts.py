@@ -12,7 +12,7 @@ import re
 from sys import intern
 
 from ansible_collections.goodput.fleet.plugins.module_utils.drift.redact import redact
-from ansible_collections.goodput.fleet.plugins.module_utils.drift.volatile import is_state_label, is_state_taint
+from ansible_collections.goodput.fleet.plugins.module_utils.drift.volatile import is_left_out, is_state_taint
 from ansible_collections.goodput.fleet.plugins.module_utils.records import manifests
 from ansible_collections.goodput.fleet.plugins.module_utils.records.digest import sha256
 
@@ -60,7 +60,7 @@ def node(item: dict) -> dict:
     spec, status = item.get("spec") or {}, item.get("status") or {}
     info = status.get("nodeInfo") or {}
     labels = item["metadata"].get("labels") or {}
-    kept = {intern(key): intern(value) for key, value in labels.items() if not is_state_label(key)}
+    kept = {intern(key): intern(value) for key, value in labels.items() if not is_left_out(key)}
     os_image = intern(info.get("osImage", ""))
     os_id, os_version = _os(labels, os_image)
     return {

@@ -12,17 +12,8 @@ from fnmatch import fnmatchcase
 from ansible_collections.goodput.fleet.plugins.module_utils.drift.codes import finding
 from ansible_collections.goodput.fleet.plugins.module_utils.drift.facts import instance_type, is_gpu
 from ansible_collections.goodput.fleet.plugins.module_utils.drift.verdict import CERTIFIED_FACTS, Outcome
-from ansible_collections.goodput.fleet.plugins.module_utils.records.versions import satisfies
+from ansible_collections.goodput.fleet.plugins.module_utils.records import constraints
 
-# the name of a constraint -> (which nodes, their fact, what kind of value); K8s.server.version is no node's
-CONSTRAINTS = {
-    "K8s.node.kubelet": ("all", "kubelet", "version"),
-    "OS.release.ID": ("gpu", "osId", "text"),
-    "OS.release.VERSION_ID": ("gpu", "osVersion", "version"),
-    "OS.kernel": ("gpu", "kernel", "version"),
-    "GPU.driver.version": ("gpu", "driver", "version"),
-    "GPU.count": ("gpu", "gpuCount", "count"),
-}
 # what a lock may fix on nodes
 FACTS = ("driver", "kernel", "osImage", "osId", "osVersion", "kubelet", "containerRuntime", "accelerator")
 # what nodes of one group share. The first set tells groups' members apart for the second.
@@ -40,36 +31,28 @@ WORDS = {
 
 def compare(lock: dict, snapshot: dict, outcome: Outcome, node_keys: Iterable[str] = ()) -> None:
     """Adds the findings about nodes and the API server. `node_keys`: labels and taints that groups share (globs)."""
+    judged = constraints.evaluate(lock["spec"].get("constraints") or [], snapshot)
     parts, nodes = snapshot["spec"]["parts"], snapshot["spec"]["nodes"]
-    constraints = lock["spec"].get("constraints") or []
-    server = [entry for entry in constraints if entry["name"] == "K8s.server.version"]
-    _server(server, snapshot, outcome)
-    if parts["nodes"]["status"] != "ok":
-        outcome.unknown("nodes", parts["nodes"].get("reason", "not read"))
-        return
-    if not nodes:
-        outcome.unknown("nodes", "there is no node")
-        return
+    if parts["nodes"]["status"] != "ok" or not nodes:
+        outcome.unknown("nodes", parts["nodes"].get("reason", "there is no node"))
+        nodes = []
     gpu = [node for node in nodes if is_gpu(node)]
     blind = [node["name"] for node in gpu if not node.get("driver")]
     if blind:
         outcome.unknown("nodes/driver", f"no driver version on {_names(blind)}; is GPU feature discovery running?")
     seen: set[tuple[str, str]] = set()  # (fact, node): one cause, one finding
-    _fixed(lock, gpu, outcome, seen)
-    for entry in constraints:
-        if entry not in server:
-            _constraint(entry, nodes, gpu, outcome, seen)
+    if nodes:
+        _fixed(lock, gpu, outcome, seen)
+    for result in judged:
+        _constraint(result, outcome, seen)
     _allocatable(gpu, outcome)
     _groups(nodes, outcome, seen, list(node_keys))
 
 
-def value(node: dict, fact: str):
+def value(node: dict, fact: str) -> str:
     """A node's fact as text, '' where the node does not tell."""
     if fact == "gpus":
         return str((node.get("gpus") or {}).get("capacity", ""))
-    if fact == "gpuCount":
-        count = (node.get("gpus") or {}).get("count")
-        return "" if count is None else str(count)
     return node.get(fact) or ""
 
 
@@ -87,40 +70,6 @@ def _by_value(nodes: list[dict], fact: str) -> dict[str, list[str]]:
     for node in nodes:
         found[value(node, fact)].append(node["name"])
     return found
-
-
-def _server(entries: list[dict], snapshot: dict, outcome: Outcome) -> None:
-    part = snapshot["spec"]["parts"]["server"]
-    version = snapshot["spec"]["server"].get("version", "")
-    if part["status"] != "ok" or not version:
-        outcome.unknown("server", part.get("reason", "its version is not known"))
-        return
-    for entry in entries:
-        verdict, reason = _satisfies(entry["value"], version, "version")
-        if verdict == "unknown":
-            outcome.unknown(f"constraints/{entry['name']}", reason)
-        elif verdict == "fail":
-            outcome.add(_violated(entry, version, [], f"the API server is {version}"))
-
-
-def _satisfies(constraint: str, found: str, kind: str) -> tuple[str, str]:
-    try:
-        return satisfies(constraint, found, kind)
-    except ValueError as error:
-        return "unknown", f"the constraint {constraint!r} {error}"
-
-
-def _violated(entry: dict, found: str, nodes: list[str], what: str) -> dict:
-    return finding(
-        "constraint-violated",
-        f"constraints/{entry['name']}",
-        f"{entry['name']} must be {entry['value']}: {what}",
-        expected=entry["value"],
-        found=found,
-        nodes=nodes,
-        severity=entry.get("severity"),
-        hint=entry.get("remediation"),
-    )
 
 
 def _fixed(lock: dict, gpu: list[dict], outcome: Outcome, seen: set) -> None:
@@ -152,38 +101,29 @@ def _fixed(lock: dict, gpu: list[dict], outcome: Outcome, seen: set) -> None:
                     outcome.add(item, recertify=fact in CERTIFIED_FACTS)
 
 
-def _constraint(entry: dict, nodes: list[dict], gpu: list[dict], outcome: Outcome, seen: set) -> None:
-    part = f"constraints/{entry['name']}"
-    which, fact, kind = CONSTRAINTS.get(entry["name"], (None, None, None))
-    if fact is None:
-        outcome.unknown(part, "no fact of a cluster has this name")
+def _constraint(result: dict, outcome: Outcome, seen: set) -> None:
+    """A judged constraint. Nodes that another finding names for the same fact are not named again."""
+    name, fact = result["name"], constraints.FACTS[result["name"]][3][0]
+    if result["status"] == "unknown":
+        told = f" ({_names(result['nodes'])})" if result["nodes"] else ""
+        outcome.unknown(f"constraints/{name}", f"{result['reason']}{told}")
         return
-    concerned = nodes if which == "all" else gpu
-    if not concerned and entry["name"].startswith("OS."):
-        concerned = nodes  # a cluster whose GPUs nobody announces still has an operating system
-    if not concerned:
-        outcome.unknown(part, "there is no GPU node")
+    wrong = [node for node in result["nodes"] if (fact, node) not in seen]
+    if result["status"] == "pass" or (result["nodes"] and not wrong):
         return
-    wrong: list[str] = []
-    values: list[str] = []
-    for have, names in sorted(_by_value(concerned, fact).items()):
-        if not have:
-            outcome.unknown(part, f"not told by {_names(names)}")
-            continue
-        verdict, reason = _satisfies(entry["value"], have, kind)
-        if verdict == "unknown":
-            outcome.unknown(part, f"{have} on {_names(names)}: {reason}")
-        elif verdict == "fail":
-            names = [name for name in names if (fact, name) not in seen]
-            if names:
-                wrong += names
-                values.append(f"{have} on {_nodes(len(names))}")
-    if wrong:
-        seen.update((fact, name) for name in wrong)
-        found = ", ".join(values)
-        item = _violated(entry, found, wrong, f"{found} ({_names(wrong)})")
-        certified = fact in CERTIFIED_FACTS or fact in ("osId", "osVersion", "gpuCount")
-        outcome.add(item, recertify=certified and bool(gpu))
+    seen.update((fact, node) for node in wrong)
+    where = f" on {_nodes(len(wrong))}: {_names(wrong)}" if wrong else ""
+    item = finding(
+        "constraint-violated",
+        f"constraints/{name}",
+        f"{name} must be {result['value']}, found {result['found']}{where}",
+        expected=result["value"],
+        found=result["found"],
+        nodes=wrong,
+        severity=result.get("severity"),
+        hint=result.get("remediation"),
+    )
+    outcome.add(item, recertify=fact in CERTIFIED_FACTS or fact in ("osId", "osVersion"))
 
 
 def _allocatable(gpu: list[dict], outcome: Outcome) -> None:

@@ -9,6 +9,8 @@ all (facts.py); here are the labels and taints that controllers write as state, 
 
 from __future__ import annotations
 
+import functools
+
 STATE_LABELS = frozenset(
     (
         "nvidia.com/gfd.timestamp",
@@ -53,8 +55,21 @@ STATE_TAINTS = frozenset(
 )
 
 
-def is_state_label(key: str) -> bool:
-    return key in STATE_LABELS or key.startswith(STATE_LABEL_PREFIXES)
+# labels that only repeat a fact which has a field of its own: one change is to be one difference
+FACT_LABEL_PREFIXES = (
+    "nvidia.com/cuda.driver",
+    "nvidia.com/cuda.runtime",  # follows from the driver
+    "nvidia.com/gpu.product",
+    "feature.node.kubernetes.io/kernel-version.",
+    "feature.node.kubernetes.io/system-os_release.",
+)
+_LEFT_OUT = STATE_LABEL_PREFIXES + FACT_LABEL_PREFIXES
+
+
+@functools.lru_cache(maxsize=4096)
+def is_left_out(key: str) -> bool:
+    """Whether a node's label stays out of snapshots."""
+    return key in STATE_LABELS or key.startswith(_LEFT_OUT)
 
 
 def is_state_taint(key: str) -> bool:
