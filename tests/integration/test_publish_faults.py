@@ -204,12 +204,8 @@ class TestCredentials:
     def test_the_users_own_credential_store_is_neither_asked_nor_filled(self, site, bundle, tmp_path, monkeypatch):
         noted = tmp_path / "noted"
         helper = f"!f() {{ cat >> {noted}; echo $1 >> {noted}; }}; f"
-        write(
-            tmp_path / "home",
-            {
-                ".gitconfig": f'[credential]\nhelper = "{helper}"\n[credential "http://127.0.0.1"]\nhelper = "{helper}"\n'
-            },
-        )
+        config = f'[credential]\nhelper = "{helper}"\n[credential "http://127.0.0.1"]\nhelper = "{helper}"\n'
+        write(tmp_path / "home", {".gitconfig": config})
         monkeypatch.setenv("HOME", str(tmp_path / "home"))
         with GitServer(site.bare.parent, token=TOKEN) as server:
             self.publish(server, bundle, TOKEN)

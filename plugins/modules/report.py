@@ -1,0 +1,222 @@
+#!/usr/bin/python
+# Copyright (c) 2026 goodput.fleet contributors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: report
+short_description: Write drift, component health and install summaries as report files
+version_added: 1.0.0
+author:
+  - goodput.fleet contributors (@goodput)
+description:
+  - Writes what other modules of this collection found for people (Markdown, one HTML page) and for machines (JSON,
+    JUnit, SARIF).
+  - Files are written only when their bytes change. They hold no time of writing, so that the same findings give the
+    same files.
+  - What could not be determined is never reported as passed. It is an C(error) in JUnit, and a result of level
+    C(error) in SARIF.
+requirements:
+  - jsonschema (Python package), with O(drift)
+  - jinja2 (Python package), for the HTML page
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: none
+    details:
+      - RV(files) and RV(changed_files) name what is written.
+  idempotent:
+    support: full
+extends_documentation_fragment:
+  - goodput.fleet.attributes
+options:
+  dest:
+    description:
+      - Directory for the files, on the host that runs the module. It is made when it is not there.
+    type: path
+    required: true
+  name:
+    description:
+      - Name of the files that hold everything, without their suffixes C(.md), C(.html), C(.junit.xml) and C(.sarif).
+    type: str
+    default: report
+  title:
+    description:
+      - Title of the report. The default names the cluster.
+    type: str
+  formats:
+    description:
+      - What to write. V(json) writes each document as it is, to C(drift.json), C(health.json) and C(install.json).
+    type: list
+    elements: str
+    choices: [html, json, junit, markdown, sarif]
+    default: [json, markdown]
+  drift:
+    description:
+      - A C(DriftReport), the RV(goodput.fleet.drift_info#module:report) of M(goodput.fleet.drift_info).
+    type: dict
+  health:
+    description:
+      - The result of M(goodput.fleet.component_health_info). The key C(name) may name the cluster.
+    type: dict
+  install:
+    description:
+      - What an installation did, or would do.
+    type: dict
+    suboptions:
+      name:
+        description: Name of the cluster.
+        type: str
+        default: ''
+      status:
+        description: How it ended. By default the worst step decides.
+        type: str
+        choices: [failed, ok, planned, unknown]
+      facts:
+        description: What else readers want to know, such as the recipe or the commit.
+        type: dict
+        default: {}
+      steps:
+        description: The steps, in their order.
+        type: list
+        elements: dict
+        default: []
+        suboptions:
+          name:
+            description: Name of the step, such as the component.
+            type: str
+            required: true
+          status:
+            description: How it ended.
+            type: str
+            choices: [changed, failed, ok, planned, skipped, unknown]
+            default: ok
+          message:
+            description: What happened.
+            type: str
+            default: ''
+          hint:
+            description: What to do next.
+            type: str
+            default: ''
+  source:
+    description:
+      - File in the repository that SARIF results are shown at, such as C(clusters/prod-1/recipe.lock.yaml). GitHub
+        shows only results with a file.
+    type: str
+    default: ''
+seealso:
+  - module: goodput.fleet.drift_info
+  - module: goodput.fleet.component_health_info
+"""
+
+EXAMPLES = r"""
+- name: Compare the cluster with its recipe
+  goodput.fleet.drift_info:
+    lock: clusters/prod-1/recipe.lock.yaml
+  register: drift
+
+- name: Report what was found
+  goodput.fleet.report:
+    dest: reports/prod-1
+    formats: [html, json, junit, markdown, sarif]
+    drift: "{{ drift.report }}"
+    source: clusters/prod-1/recipe.lock.yaml
+"""
+
+RETURN = r"""
+verdict:
+  description: V(pass), V(fail) or V(unknown), over everything that was reported.
+  returned: success
+  type: str
+  sample: fail
+files:
+  description: Paths of the report files by format. With V(json), one for each document.
+  returned: success
+  type: list
+  elements: str
+  sample: [reports/prod-1/drift.json, reports/prod-1/report.md]
+changed_files:
+  description: Names of the files whose bytes changed.
+  returned: success
+  type: list
+  elements: str
+  sample: [report.md]
+counts:
+  description: How many things were looked at, by verdict. RV(counts.note) are true and worth knowing, but no fault.
+  returned: success
+  type: dict
+  sample: {fail: 2, unknown: 0, note: 1, pass: 14}
+problems:
+  description: Everything that is wrong with the input.
+  returned: failure
+  type: list
+  elements: dict
+  sample:
+    - code: missing-key
+      message: "'components' must be a list"
+      path: health
+      hint: give the module's whole result
+      severity: error
+"""
+
+import os
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import FleetError
+from ansible_collections.goodput.fleet.plugins.module_utils.reports import files
+from ansible_collections.goodput.fleet.plugins.module_utils.reports.model import overall
+
+STEP = {
+    "name": {"type": "str", "required": True},
+    "status": {
+        "type": "str",
+        "choices": ["changed", "failed", "ok", "planned", "skipped", "unknown"],
+        "default": "ok",
+    },
+    "message": {"type": "str", "default": ""},
+    "hint": {"type": "str", "default": ""},
+}
+INSTALL = {
+    "name": {"type": "str", "default": ""},
+    "status": {"type": "str", "choices": ["failed", "ok", "planned", "unknown"]},
+    "facts": {"type": "dict", "default": {}},
+    "steps": {"type": "list", "elements": "dict", "options": STEP, "default": []},
+}
+FORMATS = ["html", "json", "junit", "markdown", "sarif"]
+ARGUMENTS = {
+    "dest": {"type": "path", "required": True},
+    "name": {"type": "str", "default": "report"},
+    "title": {"type": "str"},
+    "formats": {"type": "list", "elements": "str", "choices": FORMATS, "default": ["json", "markdown"]},
+    "drift": {"type": "dict"},
+    "health": {"type": "dict"},
+    "install": {"type": "dict", "options": INSTALL},
+    "source": {"type": "str", "default": ""},
+}
+
+
+def main():
+    module = AnsibleModule(ARGUMENTS, supports_check_mode=True, required_one_of=[("drift", "health", "install")])
+    given = module.params
+    documents = {key: given[key] for key in ("drift", "health", "install")}
+    try:
+        parts = files.check(**documents)
+        title = given["title"] or files.title(parts)
+        made = files.render(title, given["formats"], given["name"], source=given["source"], **documents)
+        changed = files.write(given["dest"], made, module.check_mode)
+    except FleetError as error:
+        module.fail_json(**error.as_result())
+    module.exit_json(
+        changed=bool(changed),
+        changed_files=changed,
+        files=sorted(os.path.join(given["dest"], name) for name in made),
+        verdict=overall(parts),
+        counts=files.counts(parts),
+    )
+
+
+if __name__ == "__main__":
+    main()
