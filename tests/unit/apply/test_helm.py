@@ -42,7 +42,8 @@ def test_data_stays_one_argument():
 
 
 @pytest.mark.parametrize(("version", "action", "forced"), [
-    ("v4.2.3+g1", "upgrade", True), ("v4.2.3", "install", False), ("v3.19.0+g9", "upgrade", False), ("", "upgrade", False),
+    ("v4.2.3+g1", "upgrade", True), ("v4.2.3", "install", False),
+    ("v3.19.0+g9", "upgrade", False), ("", "upgrade", False),
 ])  # fmt: skip
 def test_helm_4_is_told_that_the_recipe_wins(version, action, forced):
     assert ("--force-conflicts" in commands(step(action=action), "/b", version=version)["deploy"]) is forced
