@@ -9,23 +9,37 @@ from ansible_collections.goodput.fleet.plugins.module_utils.recipes import conte
 from ansible_collections.goodput.fleet.plugins.module_utils.recipes.criteria import Dimension
 from ansible_collections.goodput.fleet.plugins.module_utils.recipes.model import Catalog, Component, Overlay, steps
 from ansible_collections.goodput.fleet.plugins.module_utils.recipes.writes import Flattener
-from ansible_collections.goodput.fleet.plugins.module_utils.records import graph, schema, yamltree
+from ansible_collections.goodput.fleet.plugins.module_utils.records import graph, quickcheck, yamltree
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import (
     InvalidDocument,
     NotFound,
     Problem,
     nearest,
 )
-
-# named here so that they travel with every module that reads a catalogue
-from ansible_collections.goodput.fleet.plugins.module_utils.records.schemas import overlay as _overlay  # noqa: F401
-from ansible_collections.goodput.fleet.plugins.module_utils.records.schemas import registry as _registry  # noqa: F401
+from ansible_collections.goodput.fleet.plugins.module_utils.records.schemas import overlay, registry
 from ansible_collections.goodput.fleet.plugins.module_utils.records.yamltree import Document
+
+_CACHE: dict[tuple, Catalog] = {}
+SCHEMAS = {"Registry": registry.SCHEMA, "Overlay": overlay.SCHEMA}
 
 
 def load_catalog(paths: list[str]) -> Catalog:
     """The catalogue of these layers, later ones over earlier ones. Raises InvalidDocument with every problem."""
-    catalog, problems = read(paths)
+    return _load(_layers(paths))
+
+
+def load_cached(paths: list[str]) -> Catalog:
+    """As `load_catalog`, for a process that resolves often: the files are read again, but parsed only when changed."""
+    layers = _layers(paths)
+    key = (*paths, files.digest(layers))
+    if key not in _CACHE:
+        _CACHE.clear()  # one process works with one catalogue; another one replaces it
+        _CACHE[key] = _load(layers)
+    return _CACHE[key]
+
+
+def _load(layers: list[files.Layer]) -> Catalog:
+    catalog, problems = _read(layers)
     errors = [problem for problem in problems if problem.severity == "error"]
     if errors:
         raise InvalidDocument(errors)
@@ -34,9 +48,17 @@ def load_catalog(paths: list[str]) -> Catalog:
 
 def read(paths: list[str]) -> tuple[Catalog, list[Problem]]:
     """The catalogue as far as it can be read, and every problem. Raises NotFound for a layer that is none."""
+    return _read(_layers(paths))
+
+
+def _layers(paths: list[str]) -> list[files.Layer]:
     if not paths:
         raise NotFound("no catalogue is given", hint="name at least one layer directory")
-    reader = _Reader([files.Layer(path) for path in paths])
+    return [files.Layer(path) for path in paths]
+
+
+def _read(layers: list[files.Layer]) -> tuple[Catalog, list[Problem]]:
+    reader = _Reader(layers)
     reader.read()
     return reader.catalog, sorted(
         dict.fromkeys(reader.problems), key=lambda one: (one.file or "", one.line or 0, one.path)
@@ -92,7 +114,7 @@ class _Reader:
                     self.problems += error.problems
                     self.broken[kind] = True
                     continue
-                problems = schema.validate(document, kind)
+                problems = quickcheck.validate(document, kind, SCHEMAS[kind])
                 if problems:
                     self.problems += problems
                     self.broken[kind] = True

@@ -101,6 +101,8 @@ def _not_covered(overlays: list, criteria: dict[str, str], name: str, value: str
         )
         return Problem("not-covered", message, path=f"criteria.{name}", hint=hint)
     ways = [frozenset(pair for pair in items if criteria.get(pair[0]) != pair[1]) for items in carriers]
+    # what was asked for stands, where it can
+    ways = [way for way in ways if not any(name in criteria for name, _value in way)] or ways
     # a way that asks for more than another one says nothing new
     ways = sorted(
         {way for way in ways if not any(other < way for other in ways)}, key=lambda way: _effort(way, criteria)

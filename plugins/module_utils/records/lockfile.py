@@ -12,7 +12,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.records import (
     constraints,
     digest,
     graph,
-    schema,
+    quickcheck,
     yamltree,
 )
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import (
@@ -20,9 +20,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.records.errors impor
     Problem,
     nearest,
 )
-
-# named here so that the file travels with every module that reads a lock
-from ansible_collections.goodput.fleet.plugins.module_utils.records.schemas import recipelock  # noqa: F401
+from ansible_collections.goodput.fleet.plugins.module_utils.records.schemas import recipelock
 
 RESOLVE = "resolve it again with goodput.fleet.recipe instead of editing it"
 
@@ -41,7 +39,7 @@ def load_lock(source: str | os.PathLike | dict) -> dict:
 
 def faults(document: yamltree.Document) -> list[Problem]:
     """Every fault of a RecipeLock: its schema, its digests, its names, its graph and its order."""
-    problems = schema.validate(document, "RecipeLock")
+    problems = quickcheck.validate(document, "RecipeLock", recipelock.SCHEMA)
     data = document.data
     kind = data.get("kind") if isinstance(data, dict) else None
     if kind != "RecipeLock":

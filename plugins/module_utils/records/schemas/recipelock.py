@@ -23,7 +23,16 @@ _RENDERED = parts.closed(
                 },
             )
         ),
-        "crds": parts.listed(parts.closed(["name", "digest"], {"name": parts.CRD, "digest": parts.DIGEST})),
+        "crds": parts.listed(
+            parts.closed(
+                ["name", "digest"],
+                {
+                    "name": parts.CRD,
+                    "digest": parts.DIGEST,
+                    "versions": {"type": "object", "additionalProperties": parts.DIGEST},
+                },
+            )
+        ),
     },
     "what the chart renders",
 )
