@@ -24,7 +24,7 @@ author:
 EXAMPLES = r"""
 - name: What comes first?
   ansible.builtin.debug:
-    msg: "{{ (lookup('ansible.builtin.file', 'recipe.lock.yaml') | from_yaml | goodput.fleet.deployment_order) | first }}"
+    msg: "{{ lookup('ansible.builtin.file', 'x.lock.yaml') | from_yaml | goodput.fleet.deployment_order | first }}"
 """
 
 RETURN = r"""

@@ -17,7 +17,8 @@ options:
     required: true
   catalog:
     description:
-      - Directories of the catalogue's layers, in order. The word V(shipped) stands for the catalogue of this collection.
+      - Directories of the catalogue's layers, in order.
+      - The word V(shipped) stands for the catalogue of this collection.
     type: list
     elements: path
     default: [shipped]

@@ -14,8 +14,8 @@ description:
   - Finds the overlays of a catalogue that match the criteria, merges them in the order of their specificity, and writes
     the result as a C(RecipeLock) - charts with exact versions, values, manifests, constraints, checks, dependency edges
     and digests. The same inputs give the same bytes.
-  - Everything stated must have an effect. A criterion that no applied overlay carries, two overlays that contradict each
-    other, a version that floats, or a typing error is refused with file, line and what would be right.
+  - Everything stated must have an effect. A criterion that no applied overlay carries, two overlays that contradict
+    each other, a version that floats, or a typing error is refused with file, line and what would be right.
   - Can also read a lock back and prove that nobody edited it, and hold a cluster's snapshot against its constraints.
 extends_documentation_fragment:
   - goodput.fleet.attributes
@@ -58,8 +58,8 @@ options:
   helm_binary:
     description:
       - The C(helm) program. With O(charts), every chart is rendered with the lock's values, so that the lock also has
-        the workloads, CRDs and images that will be there. By default C(helm) is looked for on the C(PATH), and rendering
-        is left out where there is none.
+        the workloads, CRDs and images that will be there. By default C(helm) is looked for on the C(PATH), and
+        rendering is left out where there is none.
     type: path
   snapshot:
     description:

@@ -117,9 +117,17 @@ def _target(path: str, known: list[tuple]) -> tuple:
     head, _dot, tail = wanted.partition(".")
     if tail in SHORT and f"{head}.{'.'.join(SHORT[tail])}" in texts:
         return ("components", head, *SHORT[tail])
-    raise NotFound(
-        f"nothing in this recipe is called {path!r}", code="unknown-path", path="path", hint=nearest(wanted, texts)
-    )
+    hint = nearest(wanted, _neighbours(wanted, texts))
+    raise NotFound(f"nothing in this recipe is called {path!r}", code="unknown-path", path="path", hint=hint)
+
+
+def _neighbours(wanted: str, texts: dict[str, tuple]) -> list[str]:
+    """What stands where the wanted path leaves the known ones."""
+    above = max((text for text in texts if wanted.startswith(f"{text}.")), key=len, default="")
+    parent = texts.get(above, ())
+    depth = max(len(parent) + 1, 2)
+    found = [text for text, path in texts.items() if len(path) == depth and path[: len(parent)] == parent]
+    return [*found, f"{above}.version"] if f"{above}.chart.version" in texts else found
 
 
 def _text(path: tuple) -> str:
