@@ -244,7 +244,7 @@ def write(module: AnsibleModule, path: str, text: str) -> dict:
         handle, scratch = tempfile.mkstemp(dir=module.tmpdir)
         with os.fdopen(handle, "w", encoding="utf-8") as stream:
             stream.write(text)
-        module.atomic_move(scratch, path)
+        module.atomic_move(scratch, os.path.abspath(path))  # it fails on a bare file name
     diff = {"before": before, "after": text, "before_header": path, "after_header": path}
     return {"changed": changed, "path": path, **({"diff": diff} if module._diff else {})}
 
