@@ -12,7 +12,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.records import yamlt
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import InvalidDocument, Problem, nearest
 
 API_VERSION = "goodput.fleet/v1alpha1"
-KINDS = ("Overlay", "Registry", "RecipeLock", "Snapshot", "DriftReport")
+KINDS = ("Overlay", "Registry", "RecipeLock", "Snapshot", "DriftReport", "HealthEvent", "SignalTable")
 
 
 def load(path: str, kind: str) -> yamltree.Document:
