@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Conflicts: two overlays, neither more specific than the other, that write the same thing differently.
 
-Where a third one that outranks both writes it too, the conflict is settled. Nothing is decided by a name or by chance.
+A write that a more specific overlay replaces does not count any more, so an overlay that outranks both settles a
+conflict. Nothing is decided by a name or by chance.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def unsettled(differences: Differences, steps: list[Step]) -> list[Problem]:
 
 def _settled(pair: tuple[Write, Write], one: Step, other: Step, steps: list[Step]) -> bool:
     deeper = max((write.path for write in pair), key=len)
-    return any(_decides(step.content, deeper) for step in steps if step.outranks(one) and step.outranks(other))
+    return any(_decides(step.content, deeper) for step in steps if step.outranks(one) or step.outranks(other))
 
 
 def _decides(content: Overlay, path: tuple) -> bool:
@@ -98,10 +99,11 @@ def _tell(pairs: list[tuple[Write, Write]], one: Step, other: Step) -> list[Prob
     for left, right in sorted(
         pairs, key=lambda pair: (min(len(pair[0].path), len(pair[1].path)), pair[0].path, pair[1].path)
     ):
-        path = max(left.path, right.path, key=len)
+        shallow, path = sorted((left, right), key=lambda write: len(write.path))[0], max(left.path, right.path, key=len)
         if any(path[: len(above)] == above for above in told):
             continue
-        told.append(min(left.path, right.path, key=len))
+        told.append(shallow.path)
+        path = shallow.path if shallow.operation == "remove" else path
         (left, one_name), (right, other_name) = sorted(
             [(left, _name(one)), (right, _name(other))], key=lambda side: side[0].place
         )

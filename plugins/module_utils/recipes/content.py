@@ -148,9 +148,11 @@ def constraint(flat: Flattener, data: dict, at: tuple) -> None:
         flat.problems.append(
             flat.document.problem((*at, "value"), "bad-constraint", f"{name}: {wrong}", constraints.versions.GRAMMAR)
         )
-    for key in ("value", "severity", "remediation"):
-        if key in data:
-            flat.add((*path, key), "set", data[key], (*at, key))
+    flat.add((*path, "value"), "set", data["value"], (*at, "value"))
+    # the default is stated too: an error here and a warning elsewhere are a contradiction
+    flat.add((*path, "severity"), "set", data.get("severity", "error"), (*at, "severity"))
+    if "remediation" in data:
+        flat.add((*path, "remediation"), "set", data["remediation"], (*at, "remediation"))
 
 
 def check(flat: Flattener, data: dict, at: tuple) -> None:

@@ -152,7 +152,7 @@ def _constraint(name: str, item: dict) -> dict:
     return {
         "name": name,
         "value": item["value"],
-        "severity": item.get("severity", "error"),
+        "severity": item["severity"],
         **extra,
         "from": item["from"],
     }
