@@ -98,7 +98,7 @@ options:
       - Digests for the trailers of the commit message. The key V(lock) becomes the trailer C(Lock-Digest).
     type: dict
     default: {}
-  message:
+  commit_message:
     description:
       - Replaces subject and body of the commit message. The trailers C(Recipe), C(Cluster), C(Path) and those of
         O(digests) are always added.
@@ -324,7 +324,7 @@ REQUEST = {
     "recipe": {"type": "str", "default": ""},
     "cluster": {"type": "str", "default": ""},
     "digests": {"type": "dict", "default": {}},
-    "message": {"type": "str", "default": ""},
+    "commit_message": {"type": "str", "default": ""},
     "author_name": {"type": "str", "default": "goodput.fleet"},
     "author_email": {"type": "str", "default": "goodput.fleet@localhost"},
     "signing_key": {"type": "str", "no_log": False},

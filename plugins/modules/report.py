@@ -93,7 +93,7 @@ options:
             type: str
             choices: [changed, failed, ok, planned, skipped, unknown]
             default: ok
-          message:
+          detail:
             description: What happened.
             type: str
             default: ''
@@ -145,7 +145,7 @@ changed_files:
   elements: str
   sample: [report.md]
 counts:
-  description: How many things were looked at, by verdict. RV(counts.note) are true and worth knowing, but no fault.
+  description: How many things were looked at, by verdict. What counts as V(note) is worth knowing, but no fault.
   returned: success
   type: dict
   sample: {fail: 2, unknown: 0, note: 1, pass: 14}
@@ -176,7 +176,7 @@ STEP = {
         "choices": ["changed", "failed", "ok", "planned", "skipped", "unknown"],
         "default": "ok",
     },
-    "message": {"type": "str", "default": ""},
+    "detail": {"type": "str", "default": ""},
     "hint": {"type": "str", "default": ""},
 }
 INSTALL = {

@@ -186,7 +186,7 @@ class TestWhatIsCommitted:
         assert site.read(path="clusters/p1") == contents(BUNDLE)
 
     def test_own_author_and_message(self, site, bundle):
-        go(site, bundle, message="Pin the driver\n\nIt was time.", author_name="Bot Ü", author_email="bot@example.com")
+        go(site, bundle, commit_message="Pin the driver\n\nIt was time.", author_name="Bot Ü", author_email="bot@example.com")
         assert site.ask("log", "-1", "--format=%an <%ae>%n%s%n%b", "main").startswith(
             "Bot Ü <bot@example.com>\nPin the driver\nIt was time.\n"
         )

@@ -127,6 +127,6 @@ def _forms(secrets: set[str], username: str) -> set[str]:
     forms = set(secrets)
     for secret in secrets:
         forms |= {quote(secret, safe=""), quote(secret)}
-        for user in {username or "x-access-token", "x-access-token"}:
+        for user in (username or "x-access-token", "x-access-token"):
             forms.add(base64.b64encode(f"{user}:{secret}".encode()).decode())
     return forms

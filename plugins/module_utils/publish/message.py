@@ -33,7 +33,7 @@ def problems(recipe: str, cluster: str, digests: Mapping, message: str) -> list[
         if not isinstance(value, str) or not value or not _LINE.fullmatch(value):
             found.append(Problem("bad-value", "must be a single line of text", path=f"digests.{name}"))
     if re.search(r"[\x00-\x08\x0b-\x1f\x7f]", message):
-        found.append(Problem("bad-value", "message has control characters", path="message"))
+        found.append(Problem("bad-value", "has control characters", path="commit_message"))
     return found
 
 

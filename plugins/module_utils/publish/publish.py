@@ -199,7 +199,7 @@ class _Run:
         objects.check_removals(self.path, files["removed"])
         counts = {word: len(names) for word, names in files.items()}
         ask = self.request
-        text = message.compose(self.path, ask.recipe, ask.cluster, ask.digests, counts, ask.message)
+        text = message.compose(self.path, ask.recipe, ask.cluster, ask.digests, counts, ask.commit_message)
         if place.tree == self.tree and len(parents) == 1:
             commit, text = parents[0], ""
         elif self.check:

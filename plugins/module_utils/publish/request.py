@@ -26,7 +26,7 @@ class Request:
     recipe: str = ""
     cluster: str = ""
     digests: dict[str, str] = field(default_factory=dict)
-    message: str = ""
+    commit_message: str = ""
     author_name: str = IDENTITY[0]
     author_email: str = IDENTITY[1]
     signing_key: str = ""
@@ -37,7 +37,7 @@ class Request:
 
     def problems(self) -> list[Problem]:
         """Everything wrong with the options, without looking at files or the remote."""
-        found = message.problems(self.recipe, self.cluster, self.digests, self.message)
+        found = message.problems(self.recipe, self.cluster, self.digests, self.commit_message)
         try:
             source.split(self.path)
         except InvalidDocument as error:

@@ -12,9 +12,11 @@ import tempfile
 
 from ansible_collections.goodput.fleet.plugins.module_utils.records import schema, yamltree
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import InvalidDocument, Problem, Unavailable
+from ansible_collections.goodput.fleet.plugins.module_utils.records.schemas import driftreport
 from ansible_collections.goodput.fleet.plugins.module_utils.reports import html, junit, markdown, sarif
 from ansible_collections.goodput.fleet.plugins.module_utils.reports.model import Section, sections
 
+SCHEMA = driftreport.SCHEMA  # imported by name, because Ansible carries only such modules to the host
 FORMATS = {"markdown": ".md", "junit": ".junit.xml", "sarif": ".sarif", "html": ".html"}
 
 

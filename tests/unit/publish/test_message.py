@@ -54,7 +54,7 @@ def test_a_message_without_recipe_and_cluster_names_the_path():
         ({"digests": {"lock": ""}}, "digests.lock"),
         ({"digests": {"lock": "a\nb"}}, "digests.lock"),
         ({"digests": {"lock": 1}}, "digests.lock"),
-        ({"message": "a\0b"}, "message"),
+        ({"message": "a\0b"}, "commit_message"),
     ],
 )
 def test_values_that_could_forge_a_trailer_are_refused(fields, path):

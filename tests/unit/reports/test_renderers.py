@@ -40,7 +40,7 @@ def everything(value: str) -> dict:
     drift = make.drift([item, note], parts, **lists)
     drift["metadata"]["name"] = value
     told = make.reason(object=value, message=value, next=value, nodes=[value], code=value)
-    steps = [{"name": value, "status": "failed", "message": value, "hint": value}]
+    steps = [{"name": value, "status": "failed", "detail": value, "hint": value}]
     return {
         "drift": drift,
         "health": {
