@@ -99,7 +99,8 @@ def _tell(pairs: list[tuple[Write, Write]], one: Step, other: Step) -> list[Prob
     for left, right in sorted(
         pairs, key=lambda pair: (min(len(pair[0].path), len(pair[1].path)), pair[0].path, pair[1].path)
     ):
-        shallow, path = sorted((left, right), key=lambda write: len(write.path))[0], max(left.path, right.path, key=len)
+        shallow = min(left, right, key=lambda write: len(write.path))
+        path = max(left.path, right.path, key=len)
         if any(path[: len(above)] == above for above in told):
             continue
         told.append(shallow.path)

@@ -19,7 +19,7 @@ FACTS = {
     "OS.release.VERSION_ID": ("version", "nodes", True, ("osVersion",)),
     "OS.kernel": ("version", "nodes", True, ("kernel",)),
     "GPU.driver.version": ("version", "nodes", True, ("driver",)),
-    "GPU.count": ("count", "nodes", True, ("gpus", "capacity")),
+    "GPU.count": ("count", "nodes", True, ("gpus", "count")),
 }
 
 
@@ -68,7 +68,7 @@ def _judge(constraint: dict, spec: dict) -> dict:
     nodes = carrying if on_gpus and carrying else nodes
     if not nodes:
         return {**result, "status": "unknown", "reason": "the snapshot has no node", "found": None, "nodes": []}
-    judged = [(node.get("name", ""), _at(node, path)) for node in nodes]
+    judged = [(node.get("name", ""), _fact(node, path)) for node in nodes]
     judged = [(*versions.satisfies(value, found, kind), found, node) for node, found in judged]
     status = next(status for status in ("fail", "unknown", "pass") if any(one[0] == status for one in judged))
     worst = min((one for one in judged if one[0] == status), key=lambda one: (_rank(one[2]), one[3]))
@@ -86,6 +86,13 @@ def _rank(found: object) -> tuple:
     """The lowest version counts as the worst; what is no version comes first."""
     version = versions.parse(str(found)) if found is not None else None
     return version.key if version else ()
+
+
+def _fact(node: dict, path: tuple) -> object:
+    gpus = node.get("gpus") or {}
+    if path == ("gpus", "count") and "count" not in gpus:
+        path = ("gpus", "capacity")  # slices (MIG, sharing) count as GPUs where nothing tells the boards
+    return _at(node, path)
 
 
 def _at(data: object, path: tuple) -> object:

@@ -73,7 +73,7 @@ def test_not_a_version(text):
         versions.compare(text, "1.0")
 
 
-# What the reference system gets wrong by comparing at the lower precision of both sides, and the rest of the grammar.
+# The first lines are what a comparison at the lower precision of both sides gets wrong.
 JUDGED = [
     ("<= 1.34", "1.34.1", "fail"),
     ("> 1.34", "1.34.1", "pass"),
