@@ -78,7 +78,9 @@ def go_line(module_dir: Path) -> str:
 def flags_for(module_dir: Path) -> list[str]:
     """Small binaries; and Kubernetes itself learns its version only from the linker."""
     linker = ["-s", "-w"]
-    kubernetes = re.search(r"^\s*k8s\.io/kubernetes (v(\d+)\.(\d+)\.\S+)", (module_dir / "go.mod").read_text(), re.M)
+    kubernetes = re.search(
+        r"^(?:require)?\s*k8s\.io/kubernetes (v(\d+)\.(\d+)\.\S+)", (module_dir / "go.mod").read_text(), re.M
+    )
     if kubernetes:
         names = zip(("gitVersion", "gitMajor", "gitMinor"), kubernetes.groups(), strict=True)
         linker += [f"-X=k8s.io/component-base/version.{name}={value}" for name, value in names]

@@ -7,7 +7,7 @@ import json
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
@@ -87,18 +87,6 @@ class Api:
         if status >= 400:
             raise ApiError(status, as_json(body), f"GET {path}")
         return body.decode()
-
-    def watch(self, path: str, seconds: float, **params: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield (type, object) for what exists and for what changes in the next seconds."""
-        query = {**params, "watch": "1", "timeoutSeconds": str(max(1, int(seconds)))}
-        connection = http.client.HTTPSConnection(self._address, context=self._tls, timeout=seconds + 5)
-        try:
-            connection.request("GET", with_query(path, query), headers=self._headers)
-            for line in connection.getresponse():
-                event = json.loads(line)
-                yield event["type"], event["object"]
-        finally:
-            connection.close()
 
     def request(
         self, method: str, path: str, body: dict[str, Any] | None = None, content_type: str = "application/json"

@@ -9,8 +9,8 @@ from tests.simfleet.kubelet.behaviour import KEYS, PREFIX
 IMAGE = "registry.example.com/sim/app:1"
 
 
-def annotations(**behaviour: Any) -> dict[str, str]:
-    """annotations(exit_code=3) -> {"sim.goodput.fleet/exit-code": "3"}; `script__main=` is for container main only."""
+def behaviour_annotations(**behaviour: Any) -> dict[str, str]:
+    """behaviour_annotations(exit_code=3) -> {"sim.goodput.fleet/exit-code": "3"}; `script__main=` is for container main only."""
     result = {}
     for key, value in behaviour.items():
         name, _, container = key.partition("__")
@@ -32,14 +32,14 @@ def pod(name: str, gpus: int = 0, spec: dict[str, Any] | None = None, **behaviou
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "annotations": annotations(**behaviour)},
+        "metadata": {"name": name, "annotations": behaviour_annotations(**behaviour)},
         "spec": pod_spec(gpus, **(spec or {})),
     }
 
 
 def job(name: str, completions: int, gpus: int = 0, backoff_limit: int = 0, **behaviour: Any) -> dict[str, Any]:
     template = {
-        "metadata": {"annotations": annotations(**behaviour)},
+        "metadata": {"annotations": behaviour_annotations(**behaviour)},
         "spec": pod_spec(gpus, restartPolicy="Never"),
     }
     return {
@@ -66,7 +66,7 @@ def deployment(name: str, replicas: int = 1, **behaviour: Any) -> dict[str, Any]
 
 def workload(kind: str, name: str, spec: dict[str, Any], **behaviour: Any) -> dict[str, Any]:
     labels = {"app": name}
-    template = {"metadata": {"labels": labels, "annotations": annotations(**behaviour)}, "spec": pod_spec()}
+    template = {"metadata": {"labels": labels, "annotations": behaviour_annotations(**behaviour)}, "spec": pod_spec()}
     return {
         "apiVersion": "apps/v1",
         "kind": kind,

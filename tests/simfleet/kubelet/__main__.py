@@ -26,7 +26,7 @@ async def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     allow_many_files()
     (args.dir / "scripts").mkdir(exist_ok=True)
-    client = Client(args.kubeconfig)
+    client = Client.from_kubeconfig(args.kubeconfig)
     agent = NodeAgent(client, args.dir)
     runner, port = await serve(agent, args.dir / "certs/apiserver.crt", args.dir / "certs/apiserver.key")
     agent_task = asyncio.create_task(agent.run())

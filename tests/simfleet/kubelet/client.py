@@ -9,6 +9,7 @@ import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import aiohttp
 
@@ -28,14 +29,20 @@ class Expired(Exception):
 
 
 class Client:
-    def __init__(self, kubeconfig: Path):
-        config = Kubeconfig(kubeconfig)
-        self._server = config.server
+    """To be made inside a running event loop."""
+
+    def __init__(self, server: str, token: str, ca_file: str | None):
+        self._server = server
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=CONNECTIONS, ssl=ssl.create_default_context(cafile=config.ca_file)),
-            headers={"Authorization": f"Bearer {config.token}", "Accept": "application/json"},
+            connector=aiohttp.TCPConnector(limit=CONNECTIONS, ssl=ssl.create_default_context(cafile=ca_file)),
+            headers={"Authorization": f"Bearer {token}", "Accept": "application/json"},
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
         )
+
+    @classmethod
+    def from_kubeconfig(cls, path: Path) -> Client:
+        config = Kubeconfig(path)
+        return cls(config.server, config.token, config.ca_file)
 
     async def close(self) -> None:
         await self._session.close()
@@ -92,7 +99,7 @@ class Client:
         items: list[dict[str, Any]] = []
         token = ""
         while True:
-            query = f"limit={PAGE}" + (f"&continue={token}" if token else "")
+            query = f"limit={PAGE}" + (f"&continue={quote(token)}" if token else "")
             status, page = await self.request("GET", f"{path}{mark(path)}{query}")
             if status != 200:
                 raise Expired(f"list: {status} {page.get('message')}")

@@ -21,7 +21,6 @@ async def serve(agent: NodeAgent, certificate: Path, key: Path) -> tuple[web.App
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     app = web.Application()
-    app.router.add_get("/healthz", lambda _: web.Response(text="ok"))
     app.router.add_get("/containerLogs/{namespace}/{pod}/{container}", log_handler(agent))
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
