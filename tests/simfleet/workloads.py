@@ -10,7 +10,7 @@ IMAGE = "registry.example.com/sim/app:1"
 
 
 def behaviour_annotations(**behaviour: Any) -> dict[str, str]:
-    """behaviour_annotations(exit_code=3) -> {"sim.goodput.fleet/exit-code": "3"}; `script__main=` is for container main only."""
+    """(exit_code=3) -> {"sim.goodput.fleet/exit-code": "3"}; `script__main=...` is for the container main only."""
     result = {}
     for key, value in behaviour.items():
         name, _, container = key.partition("__")
