@@ -46,7 +46,7 @@ def values(unit: Unit) -> tuple[str, tuple[int, str]]:
     """The unit's values and where they stand in an Application."""
     if not _has_null(unit.values):
         return unit.values_text, VALUES
-    # an API server drops nulls from an object, and Helm needs them to take a chart's default away
+    # Helm needs nulls to take a chart's default away, and a client-side apply drops them from an object
     return "", VALUES
 
 
@@ -70,7 +70,8 @@ def application(unit: Unit, options: Options, folder: str = "charts") -> dict:
             "targetRevision": options.revision,
             "helm": helm,
         }
-    sync = ["CreateNamespace=true"]
+    # a kind that an operator brings is not known yet when its objects are looked at for the first time
+    sync = ["CreateNamespace=true", "SkipDryRunOnMissingResource=true"]
     if unit.brings_crds:  # too large for the annotation of a client-side apply
         sync.append("ServerSideApply=true")
     return {

@@ -102,7 +102,7 @@ def test_every_value_arrives(deployer):
 
 
 def test_nulls_reach_argo_cd_as_text():
-    """An API server prunes nulls from an object; Helm needs them to drop a chart's default."""
+    """Helm needs them to drop a chart's default, and a client-side apply prunes them from an object."""
     helm = outputs.folder(outputs.bundle(SAMPLE, "argocd"), "apps")["kai-scheduler"]["spec"]["source"]["helm"]
     assert "valuesObject" not in helm
     assert yaml.safe_load(helm["values"])["gone"] is None
@@ -161,7 +161,9 @@ def test_argocd_applications():
         assert app["spec"]["destination"]["namespace"]
         assert app["spec"]["source"]["repoURL"] and app["spec"]["source"]["targetRevision"]
         assert ("chart" in app["spec"]["source"]) != ("path" in app["spec"]["source"])
-        assert "CreateNamespace=true" in app["spec"]["syncPolicy"]["syncOptions"]
+        assert {"CreateNamespace=true", "SkipDryRunOnMissingResource=true"} <= set(
+            app["spec"]["syncPolicy"]["syncOptions"]
+        )
         assert app["spec"]["syncPolicy"]["automated"] == {"prune": True, "selfHeal": True}
     kai = apps["kai-scheduler"]["spec"]["source"]
     assert kai["repoURL"] == "ghcr.io/kai-scheduler/kai-scheduler", "Argo CD refuses oci:// with a chart"
