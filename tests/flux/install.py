@@ -22,5 +22,6 @@ def install(api: Api, crds: Iterable[dict]) -> list[str]:
 
 
 def established(crd: dict) -> bool:
-    conditions = {each["type"]: each["status"] for each in crd.get("status", {}).get("conditions", [])}
+    found = (crd.get("status") or {}).get("conditions") or []  # null until the first controller has looked at it
+    conditions = {each["type"]: each["status"] for each in found}
     return conditions.get("Established") == "True"
