@@ -36,8 +36,9 @@ TIME = {
     ),
     "type": ["string", "null"],
 }
-_WORD = {"type": "string", "minLength": 1, "maxLength": 253, "description": "a short text"}
-_LINE = {"type": "string", "maxLength": SOURCE_LIMIT, "description": f"at most {SOURCE_LIMIT} characters"}
+# lengths as patterns: quickcheck judges those, and events come by the hundred thousand
+_WORD = parts.text(r"[\s\S]{1,253}", "a text of 1 to 253 characters")
+_LINE = parts.text(rf"[\s\S]{{0,{SOURCE_LIMIT}}}", f"at most {SOURCE_LIMIT} characters")
 
 SPEC = parts.closed(
     ["nodeName", "agent", "componentClass", "checkName", "isFatal", "isHealthy"],
@@ -64,23 +65,18 @@ SPEC = parts.closed(
             "what of the node is concerned; empty: all the check looks at",
         ),
         "recommendedAction": {"enum": list(ACTIONS)},
-        "message": {
-            "type": "string",
-            "maxLength": MESSAGE_LIMIT,
-            "description": f"for people, at most {MESSAGE_LIMIT} characters",
-        },
+        "message": parts.text(rf"[\s\S]{{0,{MESSAGE_LIMIT}}}", f"for people, at most {MESSAGE_LIMIT} characters"),
         "generatedTimestamp": {**TIME, "description": "when it happened, by the observer's clock; null: not told"},
         "receivedTimestamp": {**TIME, "description": "when it came in, by our clock; age counts from it"},
         "bootId": {
+            **parts.text(r"\S{1,128}", ""),
             "type": ["string", "null"],
-            "minLength": 1,
-            "maxLength": 128,
             "description": "the node's boot id; before:ID for what an earlier boot left in the log; null: not told",
         },
         "source": parts.closed(
             ["name"],
             {
-                "name": {"type": "string", "maxLength": SOURCE_LIMIT, "description": "file or stream"},
+                "name": {**_LINE, "description": "file or stream"},
                 "line": {"type": ["integer", "null"], "minimum": 1},
                 "text": _LINE,
             },

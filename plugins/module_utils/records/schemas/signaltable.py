@@ -75,8 +75,8 @@ _NVLINK5_ROW = parts.closed(
     "one meaning of the unit's error",
 )
 
-_ENTRY = {
-    "xid": parts.closed(["code", "name", "title", "class", "action", "fatal"], _COMMON, "an Xid"),
+ENTRY = {
+    "xid": parts.closed(["code", "name", "class", "action", "fatal"], _COMMON, "an Xid"),
     "nvlink5": parts.closed(
         ["code", "units", "v1", "v2", "rows"],
         {
@@ -90,10 +90,14 @@ _ENTRY = {
     ),
     "sxid": parts.closed(["code", "name", "class", "action", "fatal"], _COMMON, "an SXid"),
     "dcgm": parts.closed(
-        ["code", "number", "class", "action", "fatal"],
+        ["code", "class", "action", "fatal"],
         {
             **_COMMON,
-            "number": {"type": "integer", "minimum": 0, "description": "the code's number in DCGM"},
+            "number": {
+                "type": "integer",
+                "minimum": 0,
+                "description": "its number in DCGM; none: an older name",
+            },
             "dcgmSeverity": {**_TEXT, "description": "DCGM's own severity"},
             "watch": {**_TEXT, "description": "the health watches that report it"},
             "result": {"enum": ["WARN", "FAIL"], "description": "what the watch says"},
@@ -143,30 +147,40 @@ _RECOVERY = parts.closed(
     "a recovery action of driver and NVML",
 )
 
+
+def _spec(entries: dict) -> dict:
+    return parts.closed(
+        ["codeSpace", "entries"],
+        {
+            "codeSpace": {"enum": list(SPACES)},
+            "unknown": {
+                **parts.closed(["class", "action", "fatal", "severity"], _MEANING),
+                "description": "what holds for a code that is not in the table",
+            },
+            "entries": entries,
+            "recoveryActions": parts.listed(_RECOVERY),
+            "watches": parts.listed(_WATCH),
+        },
+        "codeSpace, unknown and entries",
+    )
+
+
+def of_space(space: str) -> dict:
+    """The schema of the tables of one code space, without conditions, for quickcheck."""
+    return parts.document("SignalTable", parts.METADATA, _spec(parts.listed(ENTRY[space])))
+
+
 SCHEMA = parts.document(
     "SignalTable",
     parts.METADATA,
     {
-        **parts.closed(
-            ["codeSpace", "entries"],
-            {
-                "codeSpace": {"enum": list(SPACES)},
-                "unknown": {
-                    **parts.closed(["class", "action", "fatal", "severity"], _MEANING),
-                    "description": "what holds for a code that is not in the table",
-                },
-                "entries": {"type": "array"},
-                "recoveryActions": parts.listed(_RECOVERY),
-                "watches": parts.listed(_WATCH),
-            },
-            "codeSpace, unknown and entries",
-        ),
+        **_spec({"type": "array"}),
         "allOf": [
             {
                 "if": {"properties": {"codeSpace": {"const": space}}, "required": ["codeSpace"]},
                 "then": {"properties": {"entries": parts.listed(entry)}},
             }
-            for space, entry in _ENTRY.items()
+            for space, entry in ENTRY.items()
         ],
     },
 )
