@@ -155,7 +155,8 @@ options:
     type: path
   depth:
     description:
-      - How many commits to fetch. V(0) fetches the whole history.
+      - How many commits to fetch. V(0) fetches the whole history. Where the server allows it, only names are fetched
+        and not the contents of files, however many commits.
     type: int
     default: 1
   retries:

@@ -30,12 +30,15 @@ def git(*args: str, cwd: str | Path | None = None) -> str:
 
 
 class Site:
-    """A bare repository at `bare`; `work` is somebody's clone of it."""
+    """A bare repository at `bare`; `work` is somebody's clone of it. `filters`: can fetch names only, as forges can."""
 
-    def __init__(self, folder: Path, name: str = "site", branch: str = "main", object_format: str = "sha1"):
+    def __init__(
+        self, folder: Path, name: str = "site", branch: str = "main", object_format: str = "sha1", filters: bool = True
+    ):
         self.bare, self.work, self.branch = folder / f"{name}.git", folder / f"{name}-work", branch
         self.object_format = object_format
         git("init", "-q", "--bare", f"--initial-branch={branch}", f"--object-format={object_format}", str(self.bare))
+        self.ask("config", "uploadpack.allowFilter", str(filters).lower())
         self.url = f"file://{self.bare}"
 
     def push(

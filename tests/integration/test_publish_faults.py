@@ -157,6 +157,13 @@ class TestRaces:
         assert result["counts"]["added"] == 2
         assert site.count() == 2
 
+    def test_it_counts_as_done_even_when_others_pushed_before_it_was_noticed(self, site, bundle):
+        site.push({"README": "x"})
+        with GitServer(site.bare.parent, lose_answers=1) as server:
+            way = access(f"{server.url}/site.git")
+            result = publish(Request(src=bundle, path="p"), way, sleep=lambda _seconds: site.push({"theirs": "1"}))
+        assert (result["changed"], result["commit"], site.count()) == (True, site.heads()["main"], 3)
+
     def test_a_server_that_is_not_there_is_tried_three_times(self, bundle):
         waits = []
         with pytest.raises(Unavailable, match="cannot be reached"):
@@ -177,6 +184,13 @@ class TestCredentials:
             assert self.publish(server, bundle, TOKEN)["changed"] is True
             assert self.publish(server, bundle, TOKEN)["changed"] is False
         assert site.count() == 1
+
+    def test_the_token_also_opens_what_a_difference_needs(self, site, bundle):
+        site.push({"clusters/p1/apps/a.yaml": "a: 0\n"})
+        with GitServer(site.bare.parent, token=TOKEN) as server:
+            way = access(f"{server.url}/site.git", token=TOKEN)
+            result = publish(Request(src=bundle, path="clusters/p1"), way, diff=True)
+        assert "-a: 0\n+a: 1\n" in result["diff"]["prepared"]
 
     @pytest.mark.parametrize("token", ["", "wr0ng-token-of-somebody"])
     def test_without_the_right_token_it_is_denied_and_the_token_is_not_told(self, site, bundle, token):

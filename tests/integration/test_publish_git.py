@@ -186,7 +186,13 @@ class TestWhatIsCommitted:
         assert site.read(path="clusters/p1") == contents(BUNDLE)
 
     def test_own_author_and_message(self, site, bundle):
-        go(site, bundle, commit_message="Pin the driver\n\nIt was time.", author_name="Bot Ü", author_email="bot@example.com")
+        go(
+            site,
+            bundle,
+            commit_message="Pin the driver\n\nIt was time.",
+            author_name="Bot Ü",
+            author_email="bot@example.com",
+        )
         assert site.ask("log", "-1", "--format=%an <%ae>%n%s%n%b", "main").startswith(
             "Bot Ü <bot@example.com>\nPin the driver\nIt was time.\n"
         )
@@ -442,21 +448,47 @@ class TestRefusals:
         assert list(work.iterdir()) == []
 
 
-def test_a_site_with_a_long_history_is_fetched_shallow(site, bundle, tmp_path, monkeypatch):
-    for index in range(30):
-        site.push({"big": os.urandom(50_000), "n": str(index)})
-    sizes = []
-    monkeypatch.setattr(
-        shutil,
-        "rmtree",
-        lambda folder, **_: sizes.append(
-            sum(
-                os.path.getsize(os.path.join(place, name))
-                for place, _folders, names in os.walk(folder)
-                for name in names
-            )
-        ),
-    )
-    go(site, bundle)
-    assert sizes[0] < 200_000
-    assert site.count() == 31
+@pytest.mark.parametrize("filters", [False, True])
+class TestTransfer:
+    """Against servers that serve partial fetches and those that do not."""
+
+    @pytest.fixture
+    def site(self, tmp_path, filters):
+        return Site(tmp_path, filters=filters)
+
+    @pytest.fixture
+    def fetched(self, monkeypatch):
+        """Bytes in the work repository of each run, when it ends."""
+        sizes = []
+        monkeypatch.setattr(shutil, "rmtree", lambda folder, **_: sizes.append(size(folder)))
+        return sizes
+
+    def test_of_a_long_history_and_big_files_little_is_fetched(self, site, bundle, fetched, filters):
+        for index in range(30):
+            site.push({"big": os.urandom(50_000), "clusters/p1/big": os.urandom(50_000), "n": str(index)})
+        go(site, bundle)
+        assert fetched[0] < (30_000 if filters else 300_000)
+        assert site.count() == 31
+
+    def test_a_difference_is_shown_all_the_same(self, site, bundle, filters):
+        site.push({"clusters/p1/apps/gpu-operator.yaml": "a: 0\n", "clusters/p1/stale": "old\n"})
+        shown = go(site, bundle, check=True, diff=True)["diff"]["prepared"]
+        assert "-a: 0\n+a: 1\n" in shown and "-old\n" in shown
+
+    def test_a_review_that_needs_the_history(self, site, bundle, filters):
+        site.push({"clusters/p1/a": "1"})
+        result = go(site, bundle, mode="review")
+        site.push({"clusters/p1/a": "2"})
+        assert go(site, bundle, mode="review", diff=True)["changed"] is True
+        site.merge(result["branch"])
+        assert site.read(path="clusters/p1") == contents(BUNDLE)
+
+    def test_the_whole_history_on_request(self, site, bundle, fetched, filters):
+        for index in range(3):
+            site.push({"n": str(index)})
+        assert go(site, bundle, depth=0)["changed"] is True
+
+
+def size(folder):
+    places = ((place, name) for place, _folders, names in os.walk(folder) for name in names)
+    return sum(os.path.getsize(os.path.join(*place)) for place in places)

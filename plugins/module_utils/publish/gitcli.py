@@ -11,6 +11,7 @@ import re
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.publish import fault
 from ansible_collections.goodput.fleet.plugins.module_utils.publish.access import Access
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import FleetError, Unavailable
 
+REMOTE = "goodput-site"  # a name of its own: users configure things for "origin"
 MINIMUM = (2, 31)  # the first that takes settings from GIT_CONFIG_COUNT
 
 # what the user's own configuration may not change; transport settings (proxy, CA, insteadOf) stay theirs
@@ -74,7 +76,8 @@ class Git:
                 hint="install git 2.31 or newer there, or add it to PATH",
                 code="git-missing",
             )
-        self._env = environment(folder, access, (*_SETTINGS, *access.config, *settings))
+        remote = (f"remote.{REMOTE}.url", access.url)
+        self._env = environment(folder, access, (*_SETTINGS, remote, *access.config, *settings))
 
     def check_version(self) -> None:
         """Raises Unavailable when git is too old."""
@@ -115,11 +118,14 @@ class Git:
         return Output(process.returncode, out, self.access.redact(err.decode("utf-8", "replace")))
 
     def first(self, limit: int, *args: str) -> tuple[bytes, bool]:
-        """At most `limit` bytes of a local command's stdout, and whether there was more."""
+        """At most `limit` bytes of a command's stdout, and whether there was more. Ended when the time is up."""
         process = self._start(args, None, None, False, subprocess.DEVNULL)
+        timer = threading.Timer(max(self.deadline - time.monotonic(), 0.1), _end, [process])
+        timer.start()
         try:
             content = process.stdout.read(limit + 1)
         finally:
+            timer.cancel()
             _end(process)
             process.stdout.close()
         return content[:limit], len(content) > limit

@@ -25,7 +25,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.publish import (
     source,
 )
 from ansible_collections.goodput.fleet.plugins.module_utils.publish.access import Access
-from ansible_collections.goodput.fleet.plugins.module_utils.publish.gitcli import Git
+from ansible_collections.goodput.fleet.plugins.module_utils.publish.gitcli import REMOTE, Git
 from ansible_collections.goodput.fleet.plugins.module_utils.publish.request import Request
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import (
     Denied,
@@ -126,7 +126,7 @@ class _Run:
             raise InvalidDocument(wrong)
 
     def _attempt(self, files: list[tuple[str, str]]) -> dict:
-        listing = self.git("ls-remote", "--symref", self.access.url, "HEAD", "refs/heads/*", doing="reach").text
+        listing = self.git("ls-remote", "--symref", REMOTE, "HEAD", "refs/heads/*", doing="reach").text
         remote = refs.parse(listing)
         request = self.request
         base = refs.choose(remote, request.branch, request.create_branch, request.mode == "review")
@@ -154,9 +154,10 @@ class _Run:
         return self._tip(branch)
 
     def _transfer(self, options: list[str], branches: tuple[str, ...]) -> None:
-        flags = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
+        # the contents of the site's files are not needed, only their names
+        flags = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--filter=blob:none")
         specs = (f"+refs/heads/{branch}:refs/goodput/{branch}" for branch in branches)
-        output = self.git.run("fetch", *flags, *options, self.access.url, *specs)
+        output = self.git.run("fetch", *flags, *options, REMOTE, *specs)
         if output.status and "couldn't find remote ref" in output.err:
             raise Moved("a branch was removed meanwhile")
         if output.status:
@@ -226,8 +227,9 @@ class _Run:
         return made.text.strip()
 
     def _push(self, commit: str, branch: str) -> None:
-        flags = ("--porcelain", "--no-verify", "--no-signed")
-        output = self.git.run("push", *flags, self.access.url, f"{commit}:refs/heads/{branch}")
+        # not thin: deltas against the site's files would need their contents
+        flags = ("--porcelain", "--no-verify", "--no-signed", "--no-thin")
+        output = self.git.run("push", *flags, REMOTE, f"{commit}:refs/heads/{branch}")
         verdict, reason = faults.rejection(output.text)
         if not output.status and not verdict:
             return
