@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import os
 
-from ansible_collections.goodput.fleet.plugins.module_utils.records import schema, yamltree
+from ansible_collections.goodput.fleet.plugins.module_utils.records import quickcheck, yamltree
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import InvalidDocument, NotFound, Problem
+from ansible_collections.goodput.fleet.plugins.module_utils.records.schemas import snapshot as schema
 
 MAX_JSON_BYTES = 256 * 1024 * 1024  # five thousand nodes are about 15 MB, more than a YAML document may be
 
@@ -45,5 +46,7 @@ def parse(text: str, source: str) -> dict:
 
 
 def checked(document: yamltree.Document) -> dict:
-    schema.check(document, "Snapshot")
+    problems = quickcheck.validate(document, "Snapshot", schema.SCHEMA)
+    if problems:
+        raise InvalidDocument(problems)
     return document.data
