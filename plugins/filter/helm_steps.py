@@ -33,6 +33,11 @@ options:
     description: The RV(goodput.fleet.drift_info#module:report) of M(goodput.fleet.drift_info) for the bundle's lock.
     type: dict
     required: true
+  unhealthy:
+    description: Names of components that are not healthy now. A step that is done waits for its component then.
+    type: list
+    elements: str
+    default: []
   helm:
     description: Program to call.
     type: str
@@ -72,7 +77,7 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description:
-    - The steps of the plan, each with C(action) (V(none), V(install), V(upgrade) or V(recover)), C(why) (a list of
+    - The steps of the plan, each with C(action) (V(none), V(wait), V(install), V(upgrade) or V(recover)), C(why) (a list of
       texts), and C(commands) (C(deploy), C(show_crds), C(apply_crds) and C(recover)).
   type: list
   elements: dict
@@ -87,12 +92,11 @@ from ansible_collections.goodput.fleet.plugins.module_utils.records import yamlt
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import FleetError
 
 
-def helm_steps(plan, bundle, report, releases=(), charts=None, **tools):
+def helm_steps(plan, bundle, report, releases=(), charts=None, unhealthy=(), **tools):
     try:
         # plain data: the templating engine hands filters containers of its own
-        plan, report, releases, charts, tools = json.loads(
-            json.dumps([plan, report, list(releases), charts or {}, tools])
-        )
+        given = [plan, report, list(releases), charts or {}, list(unhealthy), tools]
+        plan, report, releases, charts, unhealthy, tools = json.loads(json.dumps(given))
         steps = []
         for step in plan["steps"]:
             if step["path"]:
@@ -101,7 +105,7 @@ def helm_steps(plan, bundle, report, releases=(), charts=None, **tools):
             steps.append(step)
         return [
             {**step, "commands": command_lines.commands(step, str(bundle), **tools)}
-            for step in left_to_do(steps, releases, report)
+            for step in left_to_do(steps, releases, report, unhealthy)
         ]
     except (FleetError, TypeError, KeyError) as error:
         raise AnsibleFilterError(

@@ -37,7 +37,7 @@ def commands(
     deploy += ["--wait", "--timeout", step["timeout"], *cluster]
     if step["values"]:
         deploy += ["--values", posixpath.join(bundle, step["values"])]
-    if major(version) >= 4 and step["action"] == "upgrade":
+    if major(version) >= 4 and step["action"] in ("upgrade", "recover"):
         # Helm 4 applies on the server and stops at fields that somebody else has set by hand; the recipe wins
         deploy += ["--force-conflicts"]
     apply = [kubectl, "apply", "--server-side", "--force-conflicts", "--filename", "-"]

@@ -14,6 +14,7 @@ def step(component="gpu-operator", release=None, chart="gpu-operator", version="
         "chart": chart,
         "version": version,
         "path": path,
+        "gate": {"component": component, "seconds": 600},
     }
 
 
@@ -68,3 +69,14 @@ def test_changed_manifests_have_another_version():
     manifests = step(release="gpu-operator-manifests", chart="gpu-operator-manifests", version="1.0.0+new", path="003")
     there = [installed("gpu-operator-manifests-1.0.0+old", name="gpu-operator-manifests")]
     assert left_to_do([manifests], there, report())[0]["action"] == "upgrade"
+
+
+def test_what_depends_on_a_component_waits_until_it_is_healthy():
+    assert left_to_do([step()], [installed()], report(), ["gpu-operator"])[0]["action"] == "wait"
+    assert left_to_do([{**step(), "gate": None}], [installed()], report(), ["gpu-operator"])[0]["action"] == "none"
+    assert left_to_do([step()], [], report(), ["gpu-operator"])[0]["action"] == "install"
+
+
+def test_what_is_unknown_of_one_component_does_not_move_the_others():
+    drift = report(**{"components/other": "unknown"})
+    assert left_to_do([step()], [installed()], drift)[0]["action"] == "none"
