@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from ansible_collections.goodput.fleet.plugins.module_utils.records import constraints, quickcheck, yamltree
+from ansible_collections.goodput.fleet.plugins.module_utils.records import constraints, lockfile, quickcheck
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import FleetError, InvalidDocument, Problem
 from ansible_collections.goodput.fleet.plugins.module_utils.records.schemas import snapshot as schema
 
@@ -20,10 +20,7 @@ class Violated(FleetError):
 
 def load_snapshot(source: str | os.PathLike | dict) -> dict:
     """The Snapshot document of a file, or given as data. Raises NotFound or InvalidDocument."""
-    if isinstance(source, dict):
-        document = yamltree.Document(source, {}, "snapshot")
-    else:
-        document = yamltree.load_file(os.fspath(source))
+    document = lockfile.read(source, "snapshot")
     problems = quickcheck.validate(document, "Snapshot", schema.SCHEMA)
     if problems:
         raise InvalidDocument(problems)

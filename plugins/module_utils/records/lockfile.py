@@ -27,14 +27,20 @@ RESOLVE = "resolve it again with goodput.fleet.recipe instead of editing it"
 
 def load_lock(source: str | os.PathLike | dict) -> dict:
     """The RecipeLock document of a file, or given as data. Raises NotFound, or InvalidDocument with every fault."""
-    if isinstance(source, dict):
-        document = yamltree.Document(source, {}, "lock")
-    else:
-        document = yamltree.load_file(os.fspath(source))
+    document = read(source, "lock")
     problems = faults(document)
     if problems:
         raise InvalidDocument(problems)
     return document.data
+
+
+def read(source: str | os.PathLike | dict, what: str) -> yamltree.Document:
+    """The document of a file, or data as one. Raises NotFound, or InvalidDocument for anything else."""
+    if isinstance(source, dict):
+        return yamltree.Document(source, {}, what)
+    if isinstance(source, (str, os.PathLike)):
+        return yamltree.load_file(os.fspath(source))
+    raise InvalidDocument(f"must be the path of a file or a map, not {source!r}", code="wrong-type", path=what)
 
 
 def faults(document: yamltree.Document) -> list[Problem]:
@@ -85,7 +91,7 @@ class _Reader:
                     component["values"],
                     f"the values of {component['name']}",
                 )
-            for number, manifest in enumerate(_maps(component.get("manifests"))):
+            for number, manifest in _numbered(component.get("manifests")):
                 if isinstance(manifest.get("content"), str):
                     check(
                         (*path, "manifests", number, "digest"),
@@ -96,64 +102,47 @@ class _Reader:
         return problems
 
     def names(self) -> list[Problem]:
-        problems = []
-        places = [
-            (("spec", "components", index, "name"), component["name"], "component")
-            for index, component in self.components
-        ]
-        places += [
-            (
-                ("spec", "components", index, "release"),
-                (component.get("namespace"), component.get("release")),
-                "release",
-            )
-            for index, component in self.components
-            if component.get("release") and component.get("chart")
-        ]
+        problems = self._once("component", [((index, "name"), one["name"]) for index, one in self.components])
+        first = {one["name"]: (index, one) for index, one in reversed(self.components)}.values()
+        problems += self._once(
+            "release",
+            [
+                ((index, "release"), f"{one.get('namespace')}/{one['release']}")
+                for index, one in sorted(first, key=lambda pair: pair[0])
+                if one.get("chart") and one.get("release")
+            ],
+        )
+        for index, one in self.components:
+            named = [
+                ((index, "manifests", number, "name"), item.get("name"))
+                for number, item in _numbered(one.get("manifests"))
+            ]
+            problems += self._once(f"manifest of {one['name']}", named)
+            if not one.get("chart") and not one.get("manifests"):
+                what = f"{one['name']} has neither a chart nor manifests"
+                problems.append(self.problem(("spec", "components", index), "nothing-to-install", what, RESOLVE))
         for key in ("constraints", "checks"):
-            places += [
-                (("spec", key, index, "name"), item.get("name"), key[:-1])
-                for index, item in enumerate(_maps(self.spec.get(key)))
-            ]
-        for index, component in self.components:
-            places += [
-                (
-                    ("spec", "components", index, "manifests", number, "name"),
-                    (component["name"], item.get("name")),
-                    "manifest",
-                )
-                for number, item in enumerate(_maps(component.get("manifests")))
-            ]
-        seen: Counter = Counter()
-        for path, name, what in places:
-            seen[what, str(name)] += 1
-            if seen[what, str(name)] == 2:
-                label = "/".join(map(str, name)) if isinstance(name, tuple) else name
-                problems.append(self.problem(path, "duplicate-name", f"{what} {label!r} is there twice", RESOLVE))
-        for index, component in self.components:
-            if not component.get("chart") and not component.get("manifests"):
-                problems.append(
-                    self.problem(
-                        ("spec", "components", index),
-                        "nothing-to-install",
-                        f"{component['name']} has neither a chart nor manifests",
-                        RESOLVE,
-                    )
-                )
+            named = [((number, "name"), item.get("name")) for number, item in _numbered(self.spec.get(key))]
+            problems += self._once(key[:-1], named, key)
         criteria = self.spec.get("criteria")
-        if (
-            isinstance(criteria, dict)
-            and "name" in self.metadata
-            and self.metadata["name"] != "-".join(map(str, criteria.values()))
-        ):
+        right = "-".join(map(str, criteria.values())) if isinstance(criteria, dict) else None
+        if right is not None and self.metadata.get("name", right) != right:
             problems.append(
-                self.problem(
-                    ("metadata", "name"),
-                    "wrong-name",
-                    "the name is not that of the criteria",
-                    "-".join(map(str, criteria.values())),
-                )
+                self.problem(("metadata", "name"), "wrong-name", "the name is not that of the criteria", right)
             )
+        return problems
+
+    def _once(self, what: str, named: list[tuple], key: str = "components") -> list[Problem]:
+        """One problem for each name that comes again; `named` pairs a place below spec[key] with a name."""
+        seen: set = set()
+        problems = []
+        for place, name in named:
+            if name in seen:
+                problems.append(
+                    self.problem(("spec", key, *place), "duplicate-name", f"{what} {name!r} is there twice", RESOLVE)
+                )
+            if isinstance(name, str):
+                seen.add(name)
         return problems
 
     def graph(self) -> list[Problem]:
@@ -223,7 +212,7 @@ class _Reader:
 
     def constraints(self) -> list[Problem]:
         problems = []
-        for index, constraint in enumerate(_maps(self.spec.get("constraints"))):
+        for index, constraint in _numbered(self.spec.get("constraints")):
             name, value = constraint.get("name"), constraint.get("value")
             wrong = constraints.fault(name, value) if name in constraints.FACTS and isinstance(value, str) else ""
             if wrong:
@@ -233,6 +222,10 @@ class _Reader:
 
 def _items(value: object) -> list:
     return value if isinstance(value, list) else []
+
+
+def _numbered(value: object) -> list[tuple[int, dict]]:
+    return list(enumerate(_maps(value)))
 
 
 def _maps(value: object) -> list[dict]:
