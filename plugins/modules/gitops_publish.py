@@ -215,7 +215,8 @@ EXAMPLES = r"""
 RETURN = r"""
 commit:
   description:
-    - Commit that the branch is at now. In check mode, where something would change, the commit it would start from.
+    - The new commit, or the one that the branch is at when nothing changed. In check mode, where something would
+      change, the commit it would start from.
     - Empty in check mode with an empty repository.
   returned: success
   type: str

@@ -79,28 +79,13 @@ options:
         type: dict
         default: {}
       steps:
-        description: The steps, in their order.
+        description:
+          - The steps, in their order. Each is a dictionary with the key C(name).
+          - Its C(status) is V(ok), V(changed), V(planned), V(skipped), V(failed) or V(unknown), by default V(ok).
+            C(message) tells what happened, C(hint) what to do next.
         type: list
         elements: dict
         default: []
-        suboptions:
-          name:
-            description: Name of the step, such as the component.
-            type: str
-            required: true
-          status:
-            description: How it ended.
-            type: str
-            choices: [changed, failed, ok, planned, skipped, unknown]
-            default: ok
-          detail:
-            description: What happened.
-            type: str
-            default: ''
-          hint:
-            description: What to do next.
-            type: str
-            default: ''
   source:
     description:
       - File in the repository that SARIF results are shown at, such as C(clusters/prod-1/recipe.lock.yaml). GitHub
@@ -124,6 +109,20 @@ EXAMPLES = r"""
     formats: [html, json, junit, markdown, sarif]
     drift: "{{ drift.report }}"
     source: clusters/prod-1/recipe.lock.yaml
+
+- name: Show what an installation did
+  goodput.fleet.report:
+    dest: reports/prod-1
+    name: install
+    formats: [html]
+    install:
+      name: prod-1
+      facts:
+        Recipe: h100-eks-ubuntu-inference-dynamo
+      steps:
+        - name: gpu-operator
+          status: changed
+          message: upgraded to v26.7.0
 """
 
 RETURN = r"""
@@ -169,21 +168,11 @@ from ansible_collections.goodput.fleet.plugins.module_utils.records.errors impor
 from ansible_collections.goodput.fleet.plugins.module_utils.reports import files
 from ansible_collections.goodput.fleet.plugins.module_utils.reports.model import overall
 
-STEP = {
-    "name": {"type": "str", "required": True},
-    "status": {
-        "type": "str",
-        "choices": ["changed", "failed", "ok", "planned", "skipped", "unknown"],
-        "default": "ok",
-    },
-    "detail": {"type": "str", "default": ""},
-    "hint": {"type": "str", "default": ""},
-}
 INSTALL = {
     "name": {"type": "str", "default": ""},
     "status": {"type": "str", "choices": ["failed", "ok", "planned", "unknown"]},
     "facts": {"type": "dict", "default": {}},
-    "steps": {"type": "list", "elements": "dict", "options": STEP, "default": []},
+    "steps": {"type": "list", "elements": "dict", "default": []},
 }
 FORMATS = ["html", "json", "junit", "markdown", "sarif"]
 ARGUMENTS = {

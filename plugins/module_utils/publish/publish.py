@@ -36,6 +36,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.records.errors impor
 
 NAMES_SHOWN = 1000  # per list of the result; the counts are always complete
 DIFF_BYTES = 64 * 1024
+LOOK_BACK = 200  # commits in which to look for one whose push was not answered
 TRANSPORT_RETRIES = 2  # a server that does not answer is not worth as many tries as a busy branch
 
 
@@ -89,7 +90,6 @@ class _Run:
         self.git = Git(folder, access, deadline, settings)
         self.tree = ""
         self.sent: dict[str, dict] = {}  # results of the commits that were pushed, whatever came of it
-        self.unsure: dict | None = None  # result of a push whose answer was lost
 
     def all(self, files: list[tuple[str, str]], sleep, chance) -> dict:
         """Attempts until one settles it."""
@@ -187,11 +187,11 @@ class _Run:
         if base.branch != base.start and branch == base.branch:
             # the branch has to be made, even without a commit of its own
             return self._change(base, branch, [commit], place)
-        # an earlier attempt of this run may have done it, though it heard otherwise
-        if commit in self.sent:
-            return self.sent[commit]
-        if self.unsure:
-            return {**self.unsure, "commit": commit, "branch": branch, "pending": branch != base.branch}
+        if self.sent:  # an earlier attempt of this run may have done it and not heard so
+            self._transfer([f"--depth={LOOK_BACK}"], (branch,))
+            for mine, result in self.sent.items():
+                if not self.git.run("merge-base", "--is-ancestor", mine, commit).status:
+                    return result
         return self._result(base, branch, commit, {"added": [], "modified": [], "removed": []})
 
     def _change(self, base: refs.Base, branch: str, parents: list[str], place: objects.Place) -> dict:
@@ -243,10 +243,7 @@ class _Run:
                 hint="the server's rules stand against it; with a protected branch use mode: review",
                 code="declined",
             )
-        error = faults.explain(f"push to {branch} of", self.shown, output.err)
-        if isinstance(error, Unavailable):
-            self.unsure = self.sent[commit]
-        raise error
+        raise faults.explain(f"push to {branch} of", self.shown, output.err)
 
     def _result(self, base, branch, commit, files, changed=False, text="") -> dict:
         return {

@@ -11,10 +11,15 @@ import os
 import tempfile
 
 from ansible_collections.goodput.fleet.plugins.module_utils.records import schema, yamltree
-from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import InvalidDocument, Problem, Unavailable
+from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import (
+    InvalidDocument,
+    Problem,
+    Unavailable,
+    nearest,
+)
 from ansible_collections.goodput.fleet.plugins.module_utils.records.schemas import driftreport
 from ansible_collections.goodput.fleet.plugins.module_utils.reports import html, junit, markdown, sarif
-from ansible_collections.goodput.fleet.plugins.module_utils.reports.model import Section, sections
+from ansible_collections.goodput.fleet.plugins.module_utils.reports.model import STEPS, Section, sections
 
 SCHEMA = driftreport.SCHEMA  # imported by name, because Ansible carries only such modules to the host
 FORMATS = {"markdown": ".md", "junit": ".junit.xml", "sarif": ".sarif", "html": ".html"}
@@ -28,7 +33,7 @@ def check(drift: dict | None, health: dict | None, install: dict | None) -> list
     if health:
         problems += _shape("health", health, "components", ("name", "status"))
     if install:
-        problems += _shape("install", install, "steps", ("name",))
+        problems += _shape("install", install, "steps", ("name",)) or _states(install)
     if not (drift or health or install):
         problems.append(Problem("empty", "there is nothing to report", hint="give drift, health or install"))
     if problems:
@@ -45,6 +50,19 @@ def _shape(name: str, document: dict, key: str, needed: tuple[str, ...]) -> list
         for index, item in enumerate(items)
         for word in needed
         if not isinstance(item, dict) or not isinstance(item.get(word), str)
+    ]
+
+
+def _states(install: dict) -> list[Problem]:
+    return [
+        Problem(
+            "bad-value",
+            f"{status!r} is not a status",
+            path=f"install.steps[{index}].status",
+            hint=nearest(status, STEPS),
+        )
+        for index, status in enumerate(step.get("status") or "ok" for step in install.get("steps") or [])
+        if status not in STEPS
     ]
 
 

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import Unavailable
 from ansible_collections.goodput.fleet.plugins.module_utils.reports.model import Section, overall, some
 from ansible_collections.goodput.fleet.plugins.module_utils.reports.page import TEMPLATE
@@ -22,15 +24,8 @@ NODES = 6  # the others are one click away
 
 def render(title: str, parts: list[Section]) -> str:
     """The whole page. Raises Unavailable without Jinja."""
-    try:
-        import jinja2
-    except ImportError as error:
-        raise Unavailable("the HTML report needs the Python package jinja2", hint="pip install jinja2") from error
-    engine = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
-    engine.filters["some"] = some
-    engine.globals["tone"] = tone
     verdict = overall(parts)
-    page = engine.from_string(TEMPLATE).render(
+    page = _template().render(
         title=title,
         verdict=verdict,
         summary=VERDICTS[verdict],
@@ -39,6 +34,18 @@ def render(title: str, parts: list[Section]) -> str:
         limit=NODES,
     )
     return page + "\n"
+
+
+@functools.lru_cache(maxsize=1)
+def _template():
+    try:
+        import jinja2
+    except ImportError as error:
+        raise Unavailable("the HTML report needs the Python package jinja2", hint="pip install jinja2") from error
+    engine = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
+    engine.filters["some"] = some
+    engine.globals["tone"] = tone
+    return engine.from_string(TEMPLATE)
 
 
 def _section(part: Section) -> dict:

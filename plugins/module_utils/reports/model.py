@@ -138,7 +138,7 @@ def _reason(component: str, reason: dict) -> Row:
 
 
 def from_install(summary: dict) -> Section:
-    """{name, status, facts: {label: value}, steps: [{name, status, detail, hint}]}.
+    """{name, status, facts: {label: value}, steps: [{name, status, message, hint}]}.
 
     Steps are ok, changed, planned, skipped, failed or unknown; without a `status` the worst step decides.
     """
@@ -147,7 +147,7 @@ def from_install(summary: dict) -> Section:
         status = step.get("status") or "ok"
         verdict = {"failed": "fail", "unknown": "unknown", "skipped": "note", "planned": "note"}.get(status, "pass")
         rows.append(
-            Row(verdict, status, status, step.get("detail") or "", component=step["name"], hint=step.get("hint") or "")
+            Row(verdict, status, status, step.get("message") or "", component=step["name"], hint=step.get("hint") or "")
         )
     worst = {row.verdict for row in rows}
     status = summary.get("status") or ("failed" if "fail" in worst else "unknown" if "unknown" in worst else "ok")

@@ -66,5 +66,5 @@ def health(**components) -> dict:
 
 
 def install(**fields) -> dict:
-    steps = [{"name": "cert-manager", "status": "ok", "detail": "was there"}, {"name": "kueue", "status": "changed"}]
+    steps = [{"name": "cert-manager", "status": "ok", "message": "was there"}, {"name": "kueue", "status": "changed"}]
     return {"name": "prod-1", "facts": {"Recipe": "h100-eks"}, "steps": steps, **fields}

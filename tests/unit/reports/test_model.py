@@ -69,6 +69,7 @@ def test_long_values_and_lists_are_cut_and_say_so():
             ["health.components[0].status"] + ["health.components[1].name", "health.components[1].status"],
         ),
         ({"install": {"steps": [{}]}, "health": {}}, ["install.steps[0].name"]),
+        ({"install": {"steps": [{"name": "a"}, {"name": "b", "status": "done"}]}}, ["install.steps[1].status"]),
     ],
 )
 def test_everything_wrong_with_the_input_is_told_at_once(given, paths):

@@ -40,7 +40,7 @@ def everything(value: str) -> dict:
     drift = make.drift([item, note], parts, **lists)
     drift["metadata"]["name"] = value
     told = make.reason(object=value, message=value, next=value, nodes=[value], code=value)
-    steps = [{"name": value, "status": "failed", "detail": value, "hint": value}]
+    steps = [{"name": value, "status": "failed", "message": value, "hint": value}]
     return {
         "drift": drift,
         "health": {
@@ -127,7 +127,7 @@ class TestMarkdown:
         assert "… and 100 more, in the JSON report." in page
         assert len(page) < 200_000
 
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=120, deadline=None)
     @given(value=nasty)
     def test_a_value_stays_in_its_cell_and_shows_as_it_is(self, value):
         page = read(markdown.render(value, sections(**everything(value))))
@@ -181,7 +181,7 @@ class TestJUnit:
         error = root.find(".//error")
         assert (error.get("type"), error.get("message")) == ("part", "forbidden")
 
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=120, deadline=None)
     @given(value=nasty)
     def test_the_document_is_well_formed_whatever_the_values(self, value):
         content = junit.render(value, sections(**everything(value))).encode()
@@ -242,7 +242,7 @@ class TestSarif:
         assert log["runs"][0]["invocations"] == [{"executionSuccessful": False}]
         assert log["runs"][0]["results"][0]["level"] == "error"
 
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=60, deadline=None)
     @given(value=nasty)
     def test_it_is_json_whatever_the_values(self, value):
         log = json.loads(sarif.render(value, sections(**everything(value)), value).encode())
@@ -284,7 +284,7 @@ class TestHtml:
         )
         assert "+24" in page.words and "n29" in page.words and "details" in page.tags
 
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=80, deadline=None)
     @given(value=nasty)
     def test_no_value_becomes_markup(self, value):
         page = Page(html.render(value, sections(**everything(value))))
