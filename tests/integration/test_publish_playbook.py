@@ -57,6 +57,19 @@ def site(tmp_path):
     return site
 
 
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bundle")
+    rendering = {"lock": str(folder / "lock.yaml"), "deployer": "flux", "dest": str(folder / "bundle")}
+    rendering["path"] = "clusters/p1"
+    tasks = [
+        {"name": "Resolve", "goodput.fleet.recipe": {"criteria": CRITERIA, "dest": str(folder / "lock.yaml")}},
+        {"name": "Render", "goodput.fleet.bundle": rendering},
+    ]  # fmt: skip
+    play(folder / "play", *tasks)
+    return folder / "bundle"
+
+
 class TestModule:
     def task(self, **options):
         return {"name": "Publish", "goodput.fleet.gitops_publish": options, "register": "published"}
@@ -111,18 +124,6 @@ class TestModule:
 
 
 class TestRole:
-    @pytest.fixture(scope="class")
-    def bundle(self, tmp_path_factory):
-        folder = tmp_path_factory.mktemp("bundle")
-        rendering = {"lock": str(folder / "lock.yaml"), "deployer": "flux", "dest": str(folder / "bundle")}
-        rendering["path"] = "clusters/p1"
-        tasks = [
-            {"name": "Resolve", "goodput.fleet.recipe": {"criteria": CRITERIA, "dest": str(folder / "lock.yaml")}},
-            {"name": "Render", "goodput.fleet.bundle": rendering},
-        ]  # fmt: skip
-        play(folder / "play", *tasks)
-        return folder / "bundle"
-
     def role(self, tmp_path, site, bundle, ok=True, args=(), **variables):
         tasks = [
             {"name": "Publish", "ansible.builtin.include_role": {"name": "goodput.fleet.publish", "public": True}},
