@@ -266,9 +266,9 @@ signed:
 """
 
 import json
-import os
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.common.validation import check_type_path
 from ansible_collections.goodput.fleet.plugins.module_utils.bundles import (
     manifest,
     mirror,
@@ -315,7 +315,7 @@ ARGUMENTS = {
 
 def rendered(params: dict) -> dict[str, bytes]:
     """The bundle's files, signature included."""
-    lock = params["lock"] if isinstance(params["lock"], dict) else os.path.expanduser(str(params["lock"]))
+    lock = params["lock"] if isinstance(params["lock"], dict) else check_type_path(params["lock"])
     sources = params["mirror"] or {}
     given = {
         **(params["options"] or {}),

@@ -98,14 +98,18 @@ def read(given: Mapping) -> Options:
             problems.append(Problem("bad-value", f"{_show(name, value)} is malformed", path=name, hint=right))
     times = {"timeout": options.timeout, **{f"timeouts.{name}": value for name, value in options.timeouts.items()}}
     for name, value in times.items():
-        if type(value) is not int or not 0 < value <= 86400:
+        if not _whole(value) or not 0 < value <= 86400:
             problems.append(Problem("bad-value", f"{value!r} is malformed", path=name, hint="1 to 86400 seconds"))
-    if type(options.retries) is not int or options.retries < -1:
+    if not _whole(options.retries) or options.retries < -1:
         what = f"{options.retries!r} is malformed"
         problems.append(Problem("bad-value", what, path="retries", hint="-1 (endless) or more"))
     if problems:
         raise InvalidDocument(problems)
     return options
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def check_names(options: Options, components: list[str]) -> None:

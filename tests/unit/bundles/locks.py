@@ -168,7 +168,7 @@ def any_lock(draw) -> dict:
             repository = "oci://registry.example.com/charts" if kind == "oci" else draw(
                 st.sampled_from(["https://charts.example.com/a", "https://charts.example.com/b"]))  # fmt: skip
             fields["chart"] = chart(name, repository=repository)
-            fields["values"] = draw(st.sampled_from([{}, {"a": 1}, {"a": {"b": None}}]))
+            fields["values"] = draw(st.sampled_from([{}, {"a": 1}, {"a": {"b": None}}, {"x": "text\n\n"}]))
         namespace = draw(st.sampled_from(["shared", name]))
         components.append(component(name, *needs, namespace=namespace, **fields))
     return lock(*components)

@@ -18,13 +18,13 @@ def bundle(lock: dict, deployer: str, **given) -> dict[str, bytes]:
 
 
 def read(files: dict[str, bytes], path: str):
-    return yaml.safe_load(files[path])
+    return yaml.load(files[path], yaml.CSafeLoader)
 
 
 def folder(files: dict[str, bytes], name: str) -> dict[str, dict]:
     """Documents of one folder, by file name without its ending."""
     return {
-        path.rpartition("/")[2].removesuffix(".yaml"): yaml.safe_load(content)
+        path.rpartition("/")[2].removesuffix(".yaml"): yaml.load(content, yaml.CSafeLoader)
         for path, content in files.items()
         if re.fullmatch(rf"{name}/[^/]+\.yaml", path)
     }

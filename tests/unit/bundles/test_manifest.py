@@ -47,7 +47,7 @@ def test_every_other_file_is_listed(bundle):
 
 def test_sha256sum_reads_the_list(bundle):
     done = subprocess.run(
-        ["sha256sum", "--check", "--strict", manifest.LIST], cwd=bundle, capture_output=True, text=True
+        ["sha256sum", "--check", "--strict", manifest.LIST], cwd=bundle, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count(": OK") == len(FILES) - 1

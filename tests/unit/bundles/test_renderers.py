@@ -341,7 +341,7 @@ def test_helmfile():
     repositories = {one["name"]: one for one in state["repositories"]}
     releases = {f"{one['namespace']}/{one['name']}": one for one in state["releases"]}
     kai = releases["kai-scheduler/kai"]
-    alias, _, chart = kai["chart"].partition("/")
+    alias, chart = kai["chart"].split("/")
     assert repositories[alias] == {"name": alias, "url": "ghcr.io/kai-scheduler/kai-scheduler", "oci": True}
     assert (chart, kai["version"]) == ("kai-scheduler", "v0.16.9")
     assert kai["needs"] == ["gpu-operator/gpu-operator-manifests"]
