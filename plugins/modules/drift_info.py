@@ -189,7 +189,7 @@ def main() -> None:
             "baseline": {"type": "raw"},
             "namespaces": strings,
             "ignore": strings,
-            "node_keys": strings,
+            "node_keys": {**strings, "no_log": False},  # names of labels
             "fail_on": {
                 "type": "list",
                 "elements": "str",

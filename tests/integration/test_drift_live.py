@@ -78,7 +78,7 @@ class Site:
 
     def helm(self, *arguments: str) -> None:
         environment = {**os.environ, "KUBECONFIG": str(self.cluster.kubeconfig)}
-        done = subprocess.run([tools.helm(), *arguments], env=environment, capture_output=True, text=True)
+        done = subprocess.run([tools.helm(), *arguments], env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
 
     def upgrade(self, name: str, values: dict) -> None:
@@ -264,7 +264,8 @@ def rules_without(resource: str) -> tuple[list[dict], list[dict]]:
 
 
 def shipped(name: str) -> list[dict]:
-    return list(yaml.safe_load_all((RBAC / name).read_text()))
+    data = yaml.safe_load((RBAC / name).read_text())
+    return data["items"] if data["kind"] == "List" else [data]
 
 
 @pytest.mark.parametrize(
@@ -311,7 +312,7 @@ def apply(site: Site, name: str, *more: str) -> None:
         RBAC / name,
         *more,
     ]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
@@ -408,6 +409,7 @@ def module(name: str, arguments: dict, **environment: str) -> dict:
         },
         capture_output=True,
         text=True,
+        check=False,
     )
     head, arrow, result = done.stdout.partition("=> ")
     assert arrow, done.stdout + done.stderr
@@ -476,3 +478,43 @@ def test_bad_input_is_told_apart_from_drift(site, arguments, text):
     assert text in result["msg"]
     assert result.get("exit_code", 1) == 1
     assert "Traceback" not in json.dumps(result)
+
+
+# GitOps deployers
+
+
+def test_argo_cds_and_fluxs_objects_are_read_where_their_apis_are_served(cluster, deployer_crds, namespace):
+    client = connect({"kubeconfig": str(cluster.kubeconfig)})
+    source = {
+        "repoURL": "https://charts.example.com",
+        "chart": "gpu-operator",
+        "targetRevision": "v26.7.0",
+        "helm": {"releaseName": "one", "valuesObject": {"driver": {"enabled": True}}},
+    }
+    destination = {"server": "https://kubernetes.default.svc", "namespace": namespace}
+    client.post(
+        f"/apis/argoproj.io/v1alpha1/namespaces/{namespace}/applications",
+        {
+            "apiVersion": "argoproj.io/v1alpha1",
+            "kind": "Application",
+            "metadata": {"name": "one"},
+            "spec": {"project": "default", "source": source, "destination": destination},
+            "status": {"sync": {"status": "OutOfSync"}, "health": {"status": "Healthy"}},
+        },
+    )
+    path = f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{namespace}/helmreleases"
+    chart = {"spec": {"chart": "x", "version": "1.2.3", "sourceRef": {"kind": "HelmRepository", "name": "x"}}}
+    spec = {"interval": "10m", "chart": chart, "releaseName": "two", "targetNamespace": namespace, "values": {"a": 1}}
+    head = {"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": {"name": "two"}}
+    client.post(path, {**head, "spec": spec})
+    ready = {"type": "Ready", "status": "False", "reason": "UpgradeFailed", "message": "x"}
+    ready["lastTransitionTime"] = "2026-11-29T12:00:00Z"
+    client.patch(f"{path}/two/status", {"status": {"conditions": [ready]}})
+    spec = observe.take(client, READERS, [namespace])["spec"]
+    found = [[item[key] for key in ("source", "name", "chart", "version", "status")] for item in spec["releases"]]
+    assert found == [
+        ["argocd", "one", "gpu-operator", "v26.7.0", "out-of-sync"],
+        ["flux", "two", "x", "1.2.3", "failed"],
+    ]
+    assert [item["values"] for item in spec["releases"]] == [{"driver": {"enabled": True}}, {"a": 1}]
+    assert {state["status"] for state in spec["parts"].values()} == {"ok"}

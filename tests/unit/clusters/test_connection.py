@@ -270,3 +270,21 @@ def test_proxies(monkeypatch, environment, params, proxy):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert connect(params).settings.proxy == proxy
+
+
+def test_in_a_pod_its_service_account_is_used(monkeypatch, tmp_path):
+    from kubernetes.config import incluster_config
+
+    (tmp_path / "token").write_text("pod-token")
+    (tmp_path / "ca.crt").write_text("x")
+    monkeypatch.setattr(configs, "SERVICE_ACCOUNT", str(tmp_path))
+    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
+    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(tmp_path / "ca.crt"))
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    settings = connect({}).settings
+    assert (settings.host, settings.ca_cert) == ("https://10.0.0.1:443", str(tmp_path / "ca.crt"))
+    assert settings.authorization().lower() == "bearer pod-token"
+    (tmp_path / "ca.crt").unlink()
+    with pytest.raises(FleetError, match="the pod's service account cannot be used"):
+        connect({})

@@ -115,7 +115,11 @@ def test_without_namespaces_the_whole_cluster_is_read():
 
 def test_a_revision_pruned_meanwhile_is_left_out():
     cluster = FakeCluster({"/api/v1/namespaces/ns/secrets": [stored("a", 1)]})
-    cluster.get = lambda path: (_ for _ in ()).throw(NotFound("gone"))
+
+    def gone(_path: str):
+        raise NotFound("gone")
+
+    cluster.get = gone
     assert list(helm_releases.read(cluster, ["ns"])) == []
 
 
@@ -146,13 +150,13 @@ ARGO = "/apis/argoproj.io/v1alpha1/applications"
 HEALTHY = {"sync": {"status": "Synced"}, "health": {"status": "Healthy"}}
 
 
-def application(source: dict | None = None, status: dict = HEALTHY, **spec) -> dict:
+def application(source: dict | None = None, status: dict | None = None, **spec) -> dict:
     source = {"chart": "op", "targetRevision": "v1", **(source or {})}
     destination = {"namespace": "gpu-operator"}
     return {
         "metadata": {"name": "app", "namespace": "argocd"},
         "spec": {"source": source, "destination": destination, **spec},
-        "status": status,
+        "status": HEALTHY if status is None else status,
     }
 
 
