@@ -40,7 +40,7 @@ class Operators:
                 continue
             with contextlib.suppress(ApiError):  # no such kind yet, or the object is gone: the next step sees
                 for obj in self._api.list(kind.path):
-                    if all(jmespath.search(expression, obj) is True for expression in expressions):
+                    if all(holds(expression, obj) for expression in expressions):
                         continue
                     meta = obj["metadata"]
                     space = f"namespaces/{meta['namespace']}/" if kind.namespaced else ""
@@ -57,12 +57,29 @@ class Operators:
 
     @contextlib.contextmanager
     def at_work(self) -> Iterator[Operators]:
-        """Work beside the body of a `with`."""
-        stop = threading.Event()
-        thread = threading.Thread(target=self.work, args=(stop,), daemon=True)
+        """Work beside the body of a `with`. What stops the work before its end is raised at its end."""
+        stop, failed = threading.Event(), []
+
+        def run() -> None:
+            try:
+                self.work(stop)
+            except Exception as error:
+                failed.append(error)
+
+        thread = threading.Thread(target=run, daemon=True)
         thread.start()
         try:
             yield self
         finally:
             stop.set()
             thread.join()
+        if failed:
+            raise failed[0]
+
+
+def holds(expression: str, obj: dict) -> bool:
+    """Whether the check is true of the object. length() of a status that is not there is an error, and no."""
+    try:
+        return jmespath.search(expression, obj) is True
+    except jmespath.exceptions.JMESPathError:
+        return False
