@@ -67,7 +67,8 @@ class DemoFailed(Exception):
 def main() -> int:
     keep = os.environ.get("KEEP", "") not in ("", "0")
     began = time.monotonic()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):  # also where a shell started this in the background
+        signal.signal(number, signal.default_int_handler)
     print(PLAN, flush=True)
     try:
         with demo(keep) as (cluster, folder, found):
@@ -75,7 +76,7 @@ def main() -> int:
             end(cluster, folder, keep or found, passed, time.monotonic() - began)
             return 0 if passed else 1
     except KeyboardInterrupt:
-        print("\nStopped; the cluster is gone.", file=sys.stderr)
+        print("\nStopped.", file=sys.stderr)
         return 130
     except (
         BuildFailed,
@@ -104,6 +105,10 @@ def demo(keep: bool) -> Iterator[tuple[EmbeddedCluster, Path, bool]]:
             for helper in helpers(cluster, folder, lock, keep or found):
                 stack.callback(end_helper, helper)
             yield cluster, folder, found
+    except KeyboardInterrupt:
+        keep = False  # only a demo that has run its course leaves something behind
+        print(f"\nThe cluster {'of the earlier run is still up' if found else 'is ended'}.", file=sys.stderr)
+        raise
     finally:
         if not keep and not found:
             cluster.stop()
