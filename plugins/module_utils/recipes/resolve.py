@@ -113,8 +113,8 @@ def lock(catalog: Catalog, query: dict[str, str], recipe: Recipe) -> dict:
     if ring:
         entry = catalog.components[ring[0]]
         problems.append(entry.problem("cycle", "the dependencies form a cycle: " + " -> ".join(ring)))
-    order = [] if ring else graph.order(edges)
     levels = {} if ring else graph.tiers(edges)
+    order = sorted(levels, key=lambda name: (levels[name], name))
     entries = [_component(catalog, name, components[name], levels[name], edges[name], problems) for name in order]
     problems += _releases(catalog, entries)
     if problems:
