@@ -18,6 +18,7 @@ import yaml
 from ansible_collections.goodput.fleet.plugins.module_utils.recipes.catalog import load_catalog
 from ansible_collections.goodput.fleet.plugins.module_utils.recipes.resolve import resolve
 
+from tests.integration.githttp import GitServer
 from tests.simfleet import EmbeddedCluster
 from tests.simfleet.api import Kubeconfig
 from tests.standin import charts, repository
@@ -273,6 +274,17 @@ def test_what_may_not_be_read_is_unknown_and_fails(site):
     assert found["status"] == "unknown" and found["exit_code"] == 4
     assert any("forbidden" in line for line in found["stopped"])
     assert site.drift(drift_check_kubeconfig=str(account), drift_check_fail_on=["drifted"])["stopped"] == ""
+
+
+def test_the_lock_file_comes_from_a_repository_that_wants_a_token(site):
+    site.install(install_apply=False)
+    with GitServer(site.folder, token="s3cret-t0ken") as server:
+        repo = f"{server.url}/gitops.git"
+        found = site.drift(drift_check_repo=repo, environment={"GOODPUT_GIT_TOKEN": "s3cret-t0ken"})
+        assert found["status"] == "drifted"  # nothing is installed
+        assert "s3cret-t0ken" not in site.printed
+        refused = site.drift(drift_check_repo=repo, environment={"GIT_TERMINAL_PROMPT": "0"})
+        assert refused["stopped"] and refused.get("status") is None
 
 
 def test_bad_input_is_one_message(site):
