@@ -30,7 +30,7 @@ from tests.standin import charts, repository
 from tests.tools import tools
 
 SITE = ROOT / "gitops/clusters/demo"
-REPORTS = ROOT / "reports/demo"
+REPORTS = Path(os.environ.get("DEMO_REPORTS") or ROOT / "reports/demo")
 NAME = "demo"
 NODES = 8
 PATIENCE = 10  # seconds
@@ -249,12 +249,12 @@ def end(cluster: EmbeddedCluster, folder: Path, stays: bool, passed: bool, secon
     print()
     if passed:
         print(f"Done in {seconds:.0f} s.")
-        print(f"  report    {(REPORTS / 'index.html').relative_to(ROOT)}")
-        print(f"  drift     {(REPORTS / 'drift.md').relative_to(ROOT)}, .json, .junit.xml, .sarif")
+        print(f"  report    {os.path.relpath(REPORTS / 'index.html')}")
+        print(f"  drift     {os.path.relpath(REPORTS / 'drift.md')}, .json, .junit.xml, .sarif")
     else:
         print("The demo failed; the last message above says at what.", file=sys.stderr)
-        print(f"  log       {(REPORTS / 'ansible.log').relative_to(ROOT)}", file=sys.stderr)
-        print(f"  results   {(REPORTS / 'tasks.jsonl').relative_to(ROOT)}", file=sys.stderr)
+        print(f"  log       {os.path.relpath(REPORTS / 'ansible.log')}", file=sys.stderr)
+        print(f"  results   {os.path.relpath(REPORTS / 'tasks.jsonl')}", file=sys.stderr)
     if not stays:
         if passed:
             print("The cluster is gone. make demo KEEP=1 leaves it up.")

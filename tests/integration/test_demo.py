@@ -29,7 +29,13 @@ def start(tmp_path):
         return subprocess.Popen(
             [sys.executable, "-m", "tests.demo"],
             cwd=ROOT,
-            env={**os.environ, "GOODPUT_RUN_DIR": str(tmp_path / "run"), "KEEP": "", **environment},
+            env={
+                **os.environ,
+                "GOODPUT_RUN_DIR": str(tmp_path / "run"),
+                "DEMO_REPORTS": str(tmp_path / "reports"),
+                "KEEP": "",
+                **environment,
+            },
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -53,10 +59,10 @@ def test_it_installs_compares_and_finds_what_was_changed(start, tmp_path):
         "demo: in sync",
         "demo: drifted (2 error)",
         "to certify again: gpu-0006",
-        "reports/demo/index.html",
+        "reports/index.html",
     ):
         assert words in printed
-    assert "gpu-0006" in (ROOT / "reports/demo/index.html").read_text()
+    assert "gpu-0006" in (tmp_path / "reports/index.html").read_text()
     assert left(tmp_path) == []
 
 
