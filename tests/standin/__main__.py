@@ -18,6 +18,9 @@ import contextlib
 import signal
 import sys
 import threading
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / ".build" / "collections"))  # the collection, by its name
 
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import FleetError
 from ansible_collections.goodput.fleet.plugins.module_utils.records.lockfile import load_lock
