@@ -46,7 +46,9 @@ def a_lock() -> dict:
         nodeFacts={"driver": {"valuesPath": "driver.version", "value": DRIVER}},
         health={"workloads": [{"kind": "Deployment", "name": "gpu-operator"}, {"kind": "DaemonSet", "name": "agent"}]},
     )
-    monitoring = locks.component("monitoring", {"replicas": 1, "gone": None}, tier=0)
+    scattered = [{"kind": "Deployment", "name": name} for name in ("monitoring", "adapter")]
+    scattered[1]["namespace"] = "elsewhere"  # as charts do that reach into kube-system
+    monitoring = locks.component("monitoring", {"replicas": 1, "gone": None}, health={"workloads": scattered})
     made = locks.lock(operator, monitoring)
     made["spec"]["constraints"] = [
         {"name": name, "value": value, "severity": "error", "from": "kind"}
@@ -67,7 +69,7 @@ class Site:
     def __init__(self, cluster: EmbeddedCluster, folder: Path):
         self.cluster, self.folder = cluster, folder
         self.lock = a_lock()
-        self.archives = {}
+        cluster.api.create("/api/v1/namespaces", {"metadata": {"name": "elsewhere"}})
         for name, content in charts.archives(self.lock).items():
             (folder / name).write_bytes(content)
         for item in self.lock["spec"]["components"]:
@@ -238,6 +240,13 @@ def test_a_release_that_is_gone_and_one_that_failed(site, undo):
     assert "release-failed" in codes(report)
 
 
+def test_what_a_release_put_into_another_namespace_counts(site, undo):
+    path = "/apis/apps/v1/namespaces/elsewhere/deployments/adapter"
+    undo.append(lambda: site.upgrade("monitoring", site.component("monitoring")["values"]))
+    site.cluster.api.delete(path)
+    assert codes(site.report()) == ["workload-missing"]
+
+
 def test_old_revisions_do_not_count(site):
     values = site.component("monitoring")["values"]
     for number in range(3):
@@ -320,8 +329,8 @@ def apply(site: Site, name: str, *more: str) -> None:
 def reader(site) -> Path:
     """A kubeconfig of the shipped service account, bound as the shipped files say."""
     apply(site, "reader.yaml")
-    for item in site.lock["spec"]["components"]:
-        apply(site, "namespace-binding.yaml", "-n", item["namespace"])
+    for name in ("gpu-operator", "monitoring", "elsewhere"):
+        apply(site, "namespace-binding.yaml", "-n", name)
     answer = site.cluster.api.create(
         "/api/v1/namespaces/goodput-fleet/serviceaccounts/goodput-fleet-reader/token",
         {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}},
@@ -378,7 +387,8 @@ def test_an_untouched_crd_is_what_its_chart_said(site):
 
 def test_only_wanted_crds_are_read(site):
     shot = site.snapshot()
-    assert expected.crd_names(site.lock, shot["spec"]["releases"]) == {CRD}
+    wanted = expected.wanted(site.lock, shot["spec"]["releases"])
+    assert wanted == ({CRD}, {"gpu-operator", "monitoring", "elsewhere"})
 
 
 # modules

@@ -33,6 +33,7 @@ class Cluster:
         spec = snapshot["spec"]
         self.parts = spec["parts"]
         self.namespaces = set(spec.get("namespaces") or ())
+        self.workload_namespaces = self.namespaces.union(spec.get("workloadNamespaces") or ())
         self.releases = expectations.index_releases(snapshot)
         self.workloads = {(item["kind"], item["namespace"], item["name"]): item for item in spec["workloads"]}
         self.crds = {item["name"]: item for item in spec["crds"]}
@@ -189,7 +190,9 @@ def _workloads(
         path = f"workloads/{item['kind']}/{item['namespace']}/{item['name']}"
         live = cluster.workloads.get((item["kind"], item["namespace"], item["name"]))
         if live is None:
-            if cluster.known("workloads"):
+            if cluster.namespaces and item["namespace"] not in cluster.workload_namespaces:
+                outcome.unknown(_part(component), f"namespace {item['namespace']} was not read")
+            elif cluster.known("workloads"):
                 outcome.add(
                     finding(
                         "workload-missing",

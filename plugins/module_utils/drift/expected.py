@@ -60,12 +60,21 @@ def rendered(component: dict, release: dict | None) -> Rendered:
     return Rendered(workloads + own["workloads"], crds + own["crds"], known)
 
 
-def crd_names(lock: dict, releases: list[dict]) -> set[str]:
-    """Every CRD that the comparison will want to see."""
+class Wanted(NamedTuple):
+    """What the comparison will want to see: CRDs by name, and the namespaces of workloads."""
+
+    crds: set[str]
+    namespaces: set[str]
+
+
+def wanted(lock: dict, releases: list[dict]) -> Wanted:
+    """Of a lock, once it is known which releases are there."""
     index = index_releases({"spec": {"releases": releases}})
-    names: set[str] = set()
+    made = Wanted(set(), set())
     for component in lock["spec"]["components"]:
         release = pick(index.get((component["namespace"], release_name(component)), {}))
-        names.update(item["name"] for item in rendered(component, release).crds)
-        names.update(component.get("crds") or ())
-    return names
+        found = rendered(component, release)
+        made.crds.update(item["name"] for item in found.crds)
+        made.crds.update(component.get("crds") or ())
+        made.namespaces.update(item["namespace"] for item in found.workloads)
+    return made

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from ansible_collections.goodput.fleet.plugins.module_utils.drift import facts
+from ansible_collections.goodput.fleet.plugins.module_utils.drift.expected import Wanted
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import Denied, FleetError
 from ansible_collections.goodput.fleet.plugins.module_utils.records.manifests import WORKLOADS
 from ansible_collections.goodput.fleet.plugins.module_utils.records.schemas.snapshot import PARTS
@@ -28,27 +29,23 @@ def take(
     client,
     readers: dict[str, Callable],
     namespaces: Iterable[str] = (),
-    wanted_crds: Callable[[list[dict]], set[str]] | None = None,
+    wanted: Callable[[list[dict]], Wanted] | None = None,
     name: str | None = None,
     taken_at: str | None = None,
 ) -> dict:
     """The Snapshot document.
 
     `readers`: part (releases, argocd, flux) -> function(client, namespaces) that yields release records.
-    `namespaces`: where releases and workloads are read, none means everywhere. `wanted_crds`: given the releases, the
-    CRDs to read; None means all. What is forbidden or fails makes its part unknown, with the reason. Raises when
-    the API server cannot be reached or refuses the credential itself.
+    `namespaces`: where releases and workloads are read, none means everywhere; workloads also where a release put
+    some. `wanted`: given the releases, what to see; None means all CRDs. What is forbidden or fails makes its part
+    unknown, with the reason. Raises when the API server cannot be reached or refuses the credential itself.
     """
     spaces = sorted(set(namespaces))
     run = _Run(client)
     version = run.guarded("server", lambda: client.get("/version")) or {}
     with ThreadPoolExecutor(THREADS) as pool:
         nodes = pool.submit(run.collect, "nodes", "/api/v1/nodes", facts.node)
-        workloads = [
-            pool.submit(run.collect, "workloads", _path(*PLURALS[kind], space), _workload_of(kind))
-            for space in spaces or [None]
-            for kind in WORKLOADS
-        ]
+        workloads = run.workloads(pool, spaces or [None])
         releases = [
             pool.submit(run.releases, part, reader, scope)
             for part, reader in readers.items()
@@ -56,11 +53,18 @@ def take(
             for scope in ([[space] for space in spaces] if part == "releases" and spaces else [spaces])
         ]
         found = _joined(releases)
-        names = None if wanted_crds is None else sorted(wanted_crds(found))
-        crds = [pool.submit(run.crd, each) for each in names] if names is not None else [pool.submit(run.all_crds)]
+        if wanted:
+            names, elsewhere = wanted(found)
+            crds = [pool.submit(run.crd, each) for each in sorted(names)]
+        else:
+            elsewhere = {item["namespace"] for release in found for item in release["workloads"]}
+            crds = [pool.submit(run.all_crds)]
+        more = sorted(elsewhere.difference(spaces)) if spaces else []
+        workloads += run.workloads(pool, more)
         spec = {
             "parts": run.parts,
             "namespaces": spaces,
+            **({"workloadNamespaces": more} if more else {}),
             "server": facts.server(version),
             "nodes": sorted(nodes.result(), key=lambda item: item["name"]),
             "releases": sorted(found, key=lambda item: (item["namespace"], item["name"], item["source"])),
@@ -125,6 +129,13 @@ class _Run:
 
         self.guarded(part, read)
         return found
+
+    def workloads(self, pool: ThreadPoolExecutor, spaces: Iterable[str | None]) -> list[Future]:
+        return [
+            pool.submit(self.collect, "workloads", _path(*PLURALS[kind], space), _workload_of(kind))
+            for space in spaces
+            for kind in WORKLOADS
+        ]
 
     def releases(self, part: str, reader: Callable, namespaces: list[str]) -> list[dict]:
         found: list[dict] = []

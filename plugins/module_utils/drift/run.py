@@ -39,7 +39,7 @@ def report(
             now = {**now, "metadata": {**now["metadata"], "name": name}}
     else:
         spaces = list(namespaces) or _covered(recipe, before)
-        wanted = (lambda releases: expected.crd_names(recipe, releases)) if recipe else None
+        wanted = (lambda releases: expected.wanted(recipe, releases)) if recipe else None
         now = observe.take(connect(), readers, spaces, wanted, name)
     if recipe:
         return compare.compare(recipe, now, ignore, node_keys)

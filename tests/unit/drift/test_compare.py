@@ -436,6 +436,15 @@ def test_a_snapshot_of_other_namespaces_is_unknown():
     assert unknown(drift(None, shot)) == {"components/gpu-operator": "namespace gpu-operator was not read"}
 
 
+def test_a_workload_in_a_namespace_that_was_not_read_is_unknown_not_missing():
+    shot = snapshot()
+    shot["spec"]["namespaces"] = ["gpu-operator"]
+    shot["spec"]["workloads"] = [item for item in shot["spec"]["workloads"] if item["namespace"] != "other"]
+    assert unknown(drift(None, shot)) == {"components/gpu-operator": "namespace other was not read"}
+    shot["spec"]["workloadNamespaces"] = ["other"]
+    assert codes(drift(None, shot)) == ["workload-missing"]
+
+
 def test_a_fact_that_no_node_tells():
     the_lock = lock(component(nodeFacts={"firmware": {"valuesPath": "a", "value": "1"}}))
     assert "nodes/firmware" in unknown(drift(the_lock))

@@ -8,6 +8,7 @@ import pytest
 from ansible.errors import AnsibleFilterError
 from ansible_collections.goodput.fleet.plugins.filter.parse_snapshot import FilterModule
 from ansible_collections.goodput.fleet.plugins.module_utils.drift import observe, run, snapshots
+from ansible_collections.goodput.fleet.plugins.module_utils.drift.expected import Wanted
 from ansible_collections.goodput.fleet.plugins.module_utils.records import quickcheck, yamltree
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import Denied, FleetError, Unavailable
 from ansible_collections.goodput.fleet.plugins.module_utils.records.schemas import snapshot as schema
@@ -89,6 +90,14 @@ def test_only_the_namespaces_that_were_named_are_read():
     assert not any(path.startswith("/apis/apps/v1/deployments") for path in client.asked)
 
 
+def test_workloads_are_read_where_a_release_put_them():
+    client = FakeClient()
+    shot = observe.take(client, {"releases": reader(samples.record())}, ["gpu-operator"])
+    assert "/apis/batch/v1/namespaces/other/cronjobs" in client.asked
+    assert (shot["spec"]["namespaces"], shot["spec"]["workloadNamespaces"]) == (["gpu-operator"], ["other"])
+    assert snapshots.load(shot) == shot
+
+
 def test_a_refusal_names_its_part_and_hides_nothing_else():
     shot = take(
         {"/api/v1/nodes": samples.nodes(), "/apis/apps/v1/namespaces/a/daemonsets": denied()},
@@ -146,7 +155,9 @@ def test_wanted_crds_are_read_one_by_one_and_all_of_them_page_by_page():
     crd = yaml.safe_load(samples.CRD)
     path = f"{observe.CRDS}/clusterpolicies.nvidia.com"
     client = FakeClient(paths={path: crd})
-    shot = observe.take(client, {}, wanted_crds=lambda _releases: {"clusterpolicies.nvidia.com", "gone.example.com"})
+    shot = observe.take(
+        client, {}, wanted=lambda _releases: Wanted({"clusterpolicies.nvidia.com", "gone.example.com"}, set())
+    )
     assert [item["name"] for item in shot["spec"]["crds"]] == ["clusterpolicies.nvidia.com"]
     assert observe.CRDS not in client.asked
     assert len(take({observe.CRDS: [crd]})["spec"]["crds"]) == 1

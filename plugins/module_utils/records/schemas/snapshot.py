@@ -100,6 +100,7 @@ SCHEMA = {
                 "description": f"one status for each of {', '.join(PARTS)}",
             },
             namespaces={**_list(_NAME), "description": "where releases and workloads were read; none: everywhere"},
+            workloadNamespaces={**_list(_NAME), "description": "where else workloads were read"},
             server=_object((), version=_TEXT, platform=_TEXT),
             nodes=_list(_NODE),
             releases=_list(_RELEASE),
