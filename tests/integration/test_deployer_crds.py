@@ -14,6 +14,7 @@ import subprocess
 import pytest
 import yaml
 
+from tests.flux.compare import lost
 from tests.flux.install import PATH
 from tests.simfleet.api import ApiError
 
@@ -79,13 +80,6 @@ def dry_run(cluster, body: dict) -> dict:
         f"/apis/{body['apiVersion']}/namespaces/{body['metadata']['namespace']}/{plural.get(kind, kind.lower() + 's')}"
     )
     return cluster.api.create(f"{path}?dryRun=All&fieldValidation=Strict", body)
-
-
-def lost(sent: object, stored: object, path: str = "spec") -> list[str]:
-    """Where something that was sent is not stored as it was; defaults may come on top."""
-    if isinstance(sent, dict) and isinstance(stored, dict):
-        return [each for key in sent for each in lost(sent[key], stored.get(key, "nothing"), f"{path}.{key}")]
-    return [] if sent == stored else [path]
 
 
 def test_every_kind_is_served_in_the_version_that_bundles_use(cluster, deployer_crds):

@@ -22,6 +22,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.flux.compare import lost
 from tests.flux.controllers import NAMESPACE, Flux
 from tests.integration.githttp import GitServer
 from tests.integration.gitsite import Site, git
@@ -182,13 +183,6 @@ def test_the_cluster_holds_what_was_committed(site):
         assert not lost(sent["spec"], found["spec"]), name
         # Flux owns it: what leaves the repository leaves the cluster
         assert found["metadata"]["labels"]["kustomize.toolkit.fluxcd.io/name"] == "lab"
-
-
-def lost(sent: object, stored: object, path: str = "spec") -> list[str]:
-    """Where something that was sent is not stored as it was; defaults may come on top."""
-    if isinstance(sent, dict) and isinstance(stored, dict):
-        return [each for key in sent for each in lost(sent[key], stored.get(key, "nothing"), f"{path}.{key}")]
-    return [] if sent == stored else [path]
 
 
 def test_releases_carry_values_and_edges_of_the_recipe(site):
