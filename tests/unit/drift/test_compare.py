@@ -179,6 +179,37 @@ def test_manifests_of_a_component_are_expected_too():
     assert only(drift(lock(alone), shot))["code"] == "image-differs"
 
 
+def test_a_crd_that_two_charts_bring_may_be_either_ones():
+    newer = samples.CRD.replace("served: true", "served: false")
+    other = record(name="nfd", namespace="nfd", chart="nfd", values={}, manifest="", crds=[newer])
+    both = lock(
+        component(),
+        component(
+            name="nfd",
+            namespace="nfd",
+            release="nfd",
+            values={},
+            nodeFacts={},
+            crds=[],
+            chart={"name": "nfd", "repository": "https://x.example.com", "version": "v26.7.0"},
+        ),
+    )
+    shot = snapshot(None, [record(), other])
+    for live in (shot["spec"]["releases"][0]["crds"], shot["spec"]["releases"][1]["crds"]):
+        shot["spec"]["crds"] = copy.deepcopy(live)
+        assert drift(both, shot)["spec"]["status"] == "in_sync"
+    shot["spec"]["crds"][0]["digest"] = "sha256:" + "1" * 64
+    assert only(drift(both, shot))["code"] == "crd-differs"
+
+
+def test_a_releases_own_crds_outrank_what_the_lock_recorded_and_subcharts_crds_are_added():
+    stale = rendered_component()
+    stale["rendered"]["crds"][0]["digest"] = "sha256:" + "1" * 64
+    stale["rendered"]["crds"].append({"name": "nodefeatures.nfd.k8s-sigs.io", "digest": "sha256:" + "2" * 64})
+    item = only(drift(lock(stale)))
+    assert (item["code"], item["path"]) == ("crd-missing", "crds/nodefeatures.nfd.k8s-sigs.io")
+
+
 ARGO = {"source": "argocd", "manifest": "", "crds": []}
 
 

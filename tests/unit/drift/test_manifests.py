@@ -92,6 +92,7 @@ SPEC = f"{V1}/schema/openAPIV3Schema/properties/spec"
         (f"{SPEC}/nullable", None),
         (f"{SPEC}/properties/ratio/maximum", 1),
         (f"{SPEC}/properties/ratio/default", 1),
+        (f"{SPEC}/properties/replicas/maximum", 9007199254740992),  # a float to the API server
         (f"{SPEC}/properties/nothing/default", None),
         (f"{SPEC}/properties/set/uniqueItems", None),
         (f"{SPEC}/unknownKeyword", True),

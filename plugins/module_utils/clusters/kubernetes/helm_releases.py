@@ -46,7 +46,7 @@ def read(client: Client, namespaces: Iterable[str] = ()) -> Iterator[dict]:
                 continue
             try:
                 found = client.get(api_path("v1", "secrets", namespace, secret))
-            except NotFound:  # pruned since it was listed; a newer revision will be seen next time
+            except NotFound:  # uninstalled since it was listed
                 continue
             payload = (found.get("data") or {}).get("release") or ""
             yield release(decode(payload, f"release {namespace}/{name} revision {revision}"), namespace)
