@@ -5,4 +5,8 @@
 
 from __future__ import annotations
 
-from ansible_collections.goodput.fleet.plugins.action.recipe import ActionModule  # noqa: F401
+from ansible_collections.goodput.fleet.plugins.action import recipe
+
+
+class ActionModule(recipe.ActionModule):
+    pass

@@ -21,6 +21,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.bundles import (
 )
 from ansible_collections.goodput.fleet.plugins.module_utils.bundles.exclude import without
 from ansible_collections.goodput.fleet.plugins.module_utils.bundles.options import Options, check_names
+from ansible_collections.goodput.fleet.plugins.module_utils.records import yamltree
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import InvalidDocument, Problem, nearest
 
 RENDERERS = {
@@ -74,11 +75,11 @@ def _about(lock: dict, deployed: dict, deployer: str) -> bytes:
 
 
 def lock_text(lock: dict, planned: list[units.Unit]) -> str:
-    """The lock as YAML, as `yamltext.dump` writes it. Values are not dumped again: the units have them as text."""
+    """The lock as YAML, as `yamltree.dump` writes it. Values are not dumped again: the units have them as text."""
     texts = {unit.component: unit.values_text for unit in planned if unit.values_text}
     components = lock["spec"]["components"]
     bare = [{**one, "values": {}} if one["name"] in texts else one for one in components]
-    head, *rest = yamltext.dump({**lock, "spec": {**lock["spec"], "components": bare}}).split(_NO_VALUES)
+    head, *rest = yamltree.dump({**lock, "spec": {**lock["spec"], "components": bare}}).split(_NO_VALUES)
     parts = [head]
     # one empty map a component, in the order of the components: nothing else stands at that depth under that key
     for component, following in zip(components, rest, strict=True):

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ansible_collections.goodput.fleet.plugins.module_utils.bundles import localchart, yamltext
+from ansible_collections.goodput.fleet.plugins.module_utils.bundles import localchart
+from ansible_collections.goodput.fleet.plugins.module_utils.records import yamltree
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import InvalidDocument, Problem
 
 PRE, MAIN, POST = 0, 1, 2
@@ -94,7 +95,7 @@ def _units(component: dict, before: tuple[str, ...]) -> list[Unit]:
                 needs=(units[-1].name,) if units else before,
                 chart=own_chart,
                 values=values,
-                values_text=yamltext.dump(values) if values else "",
+                values_text=yamltree.dump(values) if values else "",
                 files=files if own_chart else localchart.chart(unit_name, files),
                 brings_crds=localchart.has_crds(files) or bool(own_chart and (component.get("crds") or rendered)),
                 last=suffix == parts[-1][1],

@@ -16,17 +16,11 @@ NOTE = "# Rendered by goodput.fleet. Change the recipe and render again: a bundl
 
 def document(head: dict, values: str = "", under: tuple[int, str] = (0, "")) -> bytes:
     """A file that holds `head`, and behind it `values` (dumped YAML) as the last key `under` = (depth, key)."""
-    text = NOTE + dump(head)
+    text = NOTE + yamltree.dump(head)
     if values:
         depth, key = under
         text += f"{' ' * depth}{key}:\n{indent(values, depth + 2)}"
     return text.encode()
-
-
-def dump(data: object) -> str:
-    """As `yamltree.dump`, without the mark of the end that libyaml sets after texts that end with blank lines."""
-    text = yamltree.dump(data)
-    return text.removesuffix("...\n") if text.endswith("\n...\n") else text
 
 
 def indent(text: str, width: int) -> str:

@@ -129,7 +129,7 @@ def _expressions(catalog: Catalog) -> list[Problem]:
                 try:
                     jmespath.compile(write.value)
                 except jmespath.exceptions.JMESPathError as error:
-                    text = " ".join(str(error).split("\n")[0].split())
+                    text = " ".join(str(error).partition("\n")[0].split())
                     problems.append(write.problem("bad-expression", f"{write.value!r} is not JMESPath: {text}"))
     return problems
 

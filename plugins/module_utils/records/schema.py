@@ -6,10 +6,16 @@
 from __future__ import annotations
 
 import functools
-import importlib
+import platform
+import sys
 
 from ansible_collections.goodput.fleet.plugins.module_utils.records import yamltree
-from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import InvalidDocument, Problem, nearest
+from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import (
+    FleetError,
+    InvalidDocument,
+    Problem,
+    nearest,
+)
 
 API_VERSION = "goodput.fleet/v1alpha1"
 KINDS = ("Overlay", "Registry", "RecipeLock", "Snapshot", "DriftReport", "HealthEvent", "SignalTable")
@@ -60,10 +66,28 @@ def validate(document: yamltree.Document, kind: str) -> list[Problem]:
 
 @functools.cache
 def _validator(kind: str):
-    import jsonschema
+    # by name, so that a module sent to another host takes the schemas along
+    from ansible_collections.goodput.fleet.plugins.module_utils.records.schemas import (
+        driftreport,
+        healthevent,
+        overlay,
+        recipelock,
+        registry,
+        signaltable,
+        snapshot,
+    )
 
-    module = importlib.import_module(f"{__package__}.schemas.{kind.lower()}")
-    return jsonschema.Draft202012Validator(module.SCHEMA)
+    try:
+        import jsonschema
+    except ImportError as error:
+        raise FleetError(
+            f"the Python library jsonschema is missing on {platform.node()} ({sys.executable})",
+            code="missing-library",
+            hint="pip install jsonschema",
+        ) from error
+    schemas = (driftreport, healthevent, overlay, recipelock, registry, signaltable, snapshot)
+    found = {module.__name__.rpartition(".")[2]: module.SCHEMA for module in schemas}
+    return jsonschema.Draft202012Validator(found[kind.lower()])
 
 
 def _explain(document: yamltree.Document, error) -> list[Problem]:

@@ -10,6 +10,7 @@ are not strings, and values that JSON cannot hold are problems. Timestamps stay 
 from __future__ import annotations
 
 import functools
+import math
 import os
 import re
 
@@ -205,7 +206,7 @@ class _Builder:
             return text.lower() in ("yes", "true", "on")
         if tag in ("int", "float"):
             number = _constructor().construct_object(node) if tag == "float" else _integer(node)
-            if number is None or number != number or number in (float("inf"), float("-inf")):
+            if number is None or (isinstance(number, float) and not math.isfinite(number)):
                 self.fault(node, path, "bad-number", f"{text!r} is not a number that JSON can hold", "put it in quotes")
                 return None
             return number
@@ -239,9 +240,11 @@ def dump(data: object) -> str:
     """Plain data as YAML: same data, same bytes. Insertion order, block style, no aliases, newline at the end."""
     import yaml
 
-    return yaml.dump(
+    text = yaml.dump(
         data, Dumper=_dumper(), sort_keys=False, default_flow_style=False, allow_unicode=True, width=1_000_000
     )
+    # libyaml marks the end of a text that ends with blank lines: harmless in a file, wrong inside another document
+    return text.removesuffix("...\n") if text.endswith("\n...\n") else text
 
 
 @functools.lru_cache(maxsize=1)

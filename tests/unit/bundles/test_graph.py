@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 
 import yaml
-from ansible_collections.goodput.fleet.plugins.module_utils.bundles import units, yamltext
+from ansible_collections.goodput.fleet.plugins.module_utils.bundles import units
 from ansible_collections.goodput.fleet.plugins.module_utils.bundles.argocd import _WAVE
-from ansible_collections.goodput.fleet.plugins.module_utils.records import lockfile
+from ansible_collections.goodput.fleet.plugins.module_utils.records import lockfile, yamltree
 from hypothesis import given, settings
 
 from tests.unit.bundles import locks, outputs
@@ -117,7 +117,7 @@ def test_rendering_twice_gives_the_same_bytes(lock):
 @given(locks.any_lock())
 def test_the_lock_inside_is_valid_and_is_what_was_given_unless_mirrored(lock):
     files = outputs.bundle(lock, "helm")
-    assert files["recipe.lock.yaml"].decode() == yamltext.dump(lock)
+    assert files["recipe.lock.yaml"].decode() == yamltree.dump(lock)
     files = outputs.bundle(lock, "helm", mirror_charts="https://mirror.internal", mirror_images="mirror.internal/x")
     mirrored = lockfile.load_lock(yaml.safe_load(files["recipe.lock.yaml"]))
     assert mirrored["spec"]["order"] == lock["spec"]["order"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 from ansible_collections.goodput.fleet.plugins.module_utils.bundles import localchart, units, yamltext
+from ansible_collections.goodput.fleet.plugins.module_utils.records import yamltree
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import InvalidDocument
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -98,7 +99,7 @@ def test_values_shifted_to_the_right_are_the_same_values(values, depth):
         current["a"] = level
         current["in"] = current = {}
     current["a"] = 0
-    text = yamltext.document(head, yamltext.dump(values), (2 * depth, "values")).decode()
+    text = yamltext.document(head, yamltree.dump(values), (2 * depth, "values")).decode()
     found = yaml.safe_load(text)
     for _level in range(depth):
         found = found["in"]

@@ -14,10 +14,18 @@ _FINDING = {
     "additionalProperties": False,
     "required": ["code", "severity", "path", "message"],
     "properties": {
-        "code": {"type": "string", "pattern": "^[a-z][a-z0-9-]*$", "description": "what kind of difference, such as chart-version"},
+        "code": {
+            "type": "string",
+            "pattern": "^[a-z][a-z0-9-]*$",
+            "description": "the kind of difference, as chart-version",
+        },
         "severity": {"enum": ["error", "warning", "info"]},
         "component": {"type": ["string", "null"], "description": "the recipe's component, where one is concerned"},
-        "path": {"type": "string", "minLength": 1, "description": "the fact, such as releases/NAMESPACE/NAME/values/KEY"},
+        "path": {
+            "type": "string",
+            "minLength": 1,
+            "description": "the fact, as releases/NAMESPACE/NAME/values/KEY",
+        },
         "expected": {"description": "any value; absent where the fact should not be there"},
         "found": {"description": "any value; absent where the fact is not there"},
         "nodes": _NAMES,
@@ -50,7 +58,10 @@ SCHEMA = {
             "required": ["name"],
             "properties": {
                 "name": {"type": "string", "minLength": 1, "description": "the cluster's name"},
-                "lock": {**_DIGEST, "description": "digest of the RecipeLock that was compared; absent between snapshots"},
+                "lock": {
+                    **_DIGEST,
+                    "description": "digest of the lock that was compared; absent between snapshots",
+                },
                 "description": {"type": "string"},
             },
         },
