@@ -77,8 +77,8 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description:
-    - The steps of the plan, each with C(action) (V(none), V(wait), V(install), V(upgrade) or V(recover)), C(why) (a list
-      of texts), and C(commands) (C(deploy), C(show_crds), C(apply_crds) and C(recover)).
+    - The steps of the plan, each with C(action) (V(none), V(wait), V(install), V(upgrade) or V(recover)), C(why) (a
+      list of texts), and C(commands) (C(deploy), C(show_crds), C(apply_crds) and C(recover)).
   type: list
   elements: dict
 """
