@@ -23,16 +23,16 @@ PIECE = 1 << 20
 NOISE = (
     "IPv6: ADDRCONF(NETDEV_CHANGE): cali3f00c1d2a{0:02x}: link becomes ready",
     "audit: type=1400 audit(1764400000.{0:03d}:88): apparmor=DENIED operation=open name=/proc/{0}/status pid={0}",
-    "oom_reaper: reaped process {0} (python3), now anon-rss:0kB, file-rss:0kB, shmem-rss:0kB",
+    "systemd-journald[{0}]: Data hash table of /run/log/journal has a fill level at 75.0, suggesting rotation.",
     "mlx5_core 0000:4{1}:00.0 ens{1}f0np0: Link up",
-    "nvidia-peermem nv_get_p2p_free_callback:127 ERROR detected invalid context, skipping further processing",
+    "nvidia-uvm: Loaded the UVM driver, major device number {0}.",
 )
 FAULTS = (
     "NVRM: Xid (PCI:0000:{1}b:00): 31, pid={0}, name=python3, Ch 00000008, intr 00000000. MMU Fault: ENGINE GRAPHICS",
     "NVRM: Xid (PCI:0000:{1}b:00): 13, pid={0}, name=train, Graphics SM Warp Exception on (GPC {1}, TPC 3, SM 0): x",
-    "NVRM: Xid (PCI:0009:0{1}:00): 149, NETIR_LINK_EVT  Fatal   XC0 i0 Link 0{1} (0x021425c6 0x00000000 0x00000000)",
-    "NVRM: Xid (PCI:0009:0{1}:00): 154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)",
-    "nvidia-nvswitch{1}: SXid (PCI:0000:a{1}:00.0): 20034, Fatal, Link 30 LTSSM Fault Up",
+    "NVRM: Xid (PCI:0013:0{1}:00): 149, NETIR_LINK_EVT  Fatal   XC0 i0 Link 0{1} (0x021169c6 0x00000000 0x00000000)",
+    "NVRM: Xid (PCI:0013:0{1}:00): 154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)",
+    "nvidia-nvswitch{1}: SXid (PCI:0000:e{1}:00.0): 20034, Fatal, Link 22 LTSSM Fault Up",
 )
 
 
@@ -43,7 +43,7 @@ def log(lines: int) -> Iterator[bytes]:
         for number in range(first, first + 10_000):
             text = FAULTS[number // 100 % len(FAULTS)] if number % 100 == 50 else NOISE[number % len(NOISE)]
             clock = f"{number // 36000 % 24:02d}:{number // 600 % 60:02d}:{number // 10 % 60:02d}"
-            head = f"May 19 {clock} gpu-0007 kernel: [{number / 10:.6f}] "
+            head = f"May 21 {clock} gpu-0007 kernel: [{number / 10:.6f}] "
             piece.append(head + text.format(number % 1000, number // 1000 % 9))
         yield "\n".join(piece).encode() + b"\n"
 

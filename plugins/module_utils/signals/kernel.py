@@ -45,6 +45,7 @@ REMEMBERED = 4096  # distinct messages, and kmsg sequence numbers times 64
 
 _SEPARATOR = re.compile(r"\s*-- (?:Boot ([0-9a-f]{32}) --|Reboot --)", re.IGNORECASE)
 _QUOTED = re.compile(r"NVRM:\s*Xid\s*\(|nvidia-nvswitch\d*\s*:\s*SXid\s*\(", re.IGNORECASE)
+_COLOUR = re.compile(r"\x1b\[[\d;]*[mK]")
 _ESCAPED = re.compile(r"\\x([0-9a-f]{2})")
 
 Log = str | bytes | BinaryIO | Iterable[bytes] | Iterable[str]
@@ -142,6 +143,8 @@ class Parser:
 
     def _line(self, number: int, line: bytes) -> None:
         text = line.decode("utf-8", "replace")
+        if "\x1b" in text:
+            text = _COLOUR.sub("", text)
         start = text.lstrip("\x00\x1e\ufeff \t").removeprefix("data: ")
         if start.startswith("{"):
             self._record(number, text, start)
@@ -247,6 +250,8 @@ class Parser:
             return None
         if wall[0] == "iso":
             return timestamps.iso(wall[1], self._offset)
+        if wall[0] == "unix":
+            return timestamps.kernel(wall[1])
         return timestamps.written(*wall[1:], self._received, self._offset)
 
     # what a message does
@@ -355,7 +360,7 @@ class Parser:
 
 
 def _certain(wall: tuple | None) -> bool:
-    return wall is not None and wall[0] == "iso" and timestamps.zoned(wall[1])
+    return wall is not None and (wall[0] == "unix" or (wall[0] == "iso" and timestamps.zoned(wall[1])))
 
 
 def _uuids(known: object) -> dict[str, str]:

@@ -3,13 +3,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What stands before the kernel's message in a line: times, host, and who wrote it.
 
-    <12>[38889.018130] MESSAGE                                   dmesg -r, pstore
-    [Sun Feb 23 16:24:18 2025] MESSAGE                           dmesg -T, in any language
-    kern  :warn  : 2025-01-21T04:41:44,283302+00:00 MESSAGE      dmesg --decode --time-format=iso
-    4,8012,227996636,-;MESSAGE                                   /dev/kmsg
-    May 19 07:08:57 host kernel: [680111.646286] MESSAGE         syslog
-    2026-04-22T21:27:51.288+02:00 host kernel: MESSAGE           syslog with ISO time, journalctl -o short-iso
-    10.0.0.1: kern: warning: [2026-04-22T21:27:51.28883Z]: MESSAGE   Talos
+    <12>[40417.250031] MESSAGE                                   dmesg -r, pstore
+    [Tue Mar 25 10:42:05 2025] MESSAGE                           dmesg -T, in any language
+    kern  :warn  : 2025-03-11T06:22:31,904417+00:00 MESSAGE      dmesg --decode --time-format=iso
+    4,8012,318445120,-;MESSAGE                                   /dev/kmsg
+    [  +0.000012] MESSAGE                                        dmesg -H
+    May 21 09:14:33 host kernel: [512044.207715] MESSAGE         syslog
+    2026-06-03T11:04:09.120+02:00 host kernel: MESSAGE           syslog with ISO time, journalctl -o short-iso
+    Tue 2026-05-21 09:14:33 CEST host kernel: MESSAGE            journalctl -o short-full
+    1772789696.504042 host kernel: MESSAGE                       journalctl -o short-unix
+    <4>1 2026-05-21T09:14:33.5Z host kernel - - - MESSAGE        syslog of RFC 5424
+    10.1.2.7: kern: warning: [2026-06-03T11:04:09.12003Z]: MESSAGE   Talos
 
 A word with a colon that is not the kernel's names another writer: such a line is no kernel message, whatever it says.
 """
@@ -32,7 +36,13 @@ _TOKEN = re.compile(
   | (?P<kmsg> \d{{1,3}},(?P<seq>\d{{1,19}}),(?P<usec>\d{{1,19}}),[^;\s]*; )
   | (?P<talos> (?P<taloshost>\S+):\s+ {_FACILITY}:\s+ {_LEVEL}:\s+ \[(?P<talostime>{_ISO})\]: )
   | (?P<level> {_FACILITY}\s*:\s*{_LEVEL}\s*: )
-  | (?P<seconds> \[\s*(?P<mono>\d{{1,12}}\.\d{{1,9}})\] )
+  | (?P<rfc5424> (?<=>)1\ (?:(?P<time5424>{_ISO})|-)\ (?P<host5424>\S+)\ (?P<app>\S+)
+        \ \S+\ \S+\ (?:-|\[[^\]]*\])(?=\s) )
+  | (?P<seconds> \[\s*(?P<mono>\d{{1,12}}\.\d{{1,9}})(?:\s*<\s*[\d.+]+>)?\] )
+  | (?P<human> \[\s*\+\d+\.\d+\] | \[[^\W\d_]{{2,5}}\.?\s?\d{{1,2}}\ \d\d:\d\d\] )
+  | (?P<full> [^\W\d_]{{2,5}}\.?\ (?P<fulltime>\d{{4}}-\d\d-\d\d\ \d\d:\d\d:\d\d(?:\.\d{{1,9}})?)
+        \ (?P<fullzone>[+-]\d\d(?::?\d\d)?|[A-Z]{{2,5}})(?=\s) )
+  | (?P<unix> (?P<epoch>\d{{10}}\.\d{{6}})(?=\s) )
   | (?P<caller> \[\s*[TC]\d+\] )
   | (?P<dots> \[\.\.\.\] )
   | (?P<ctime> \[\S+\s+(?P<cmonth>{_MONTH})\s+(?P<cday>\d{{1,2}})\s+(?P<cclock>\d\d:\d\d:\d\d)\s+(?P<cyear>\d{{4}})\] )
@@ -109,6 +119,18 @@ def read(text: str) -> Prefix:
             micros = int(match["usec"])
             prefix.mono = f"{micros // 1_000_000}.{micros % 1_000_000:06d}"
             prefix.user = int(match[0].partition(",")[0]) >= 8
+        elif kind == "rfc5424":
+            prefix.wall = ("iso", match["time5424"]) if match["time5424"] else None
+            prefix.host = match["host5424"] if match["host5424"] != "-" else ""
+            if match["app"] != "kernel":
+                prefix.origin, prefix.writer = OTHER, match["app"]
+                return prefix
+        elif kind == "full":
+            # a zone's name is no zone: CST is four of them
+            zone = match["fullzone"] if match["fullzone"][0] in "+-" or match["fullzone"] == "UTC" else ""
+            prefix.wall, dated = ("iso", match["fulltime"] + zone), True
+        elif kind == "unix":
+            prefix.wall, dated = ("unix", match["epoch"]), True
         elif kind == "talos":
             prefix.wall, prefix.host, named = ("iso", match["talostime"]), match["taloshost"], True
         elif kind == "priority":

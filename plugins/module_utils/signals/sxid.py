@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """SXid: the NVSwitch driver's error messages, one error in up to three lines.
 
-nvidia-nvswitch0: SXid (PCI:0000:a9:00.0): 20034, Fatal, Link 30 LTSSM Fault Up
-nvidia-nvswitch0: SXid (PCI:0000:a9:00.0): 20034, Severity 1 Engine instance 30 Sub-engine instance 00
-nvidia-nvswitch0: SXid (PCI:0000:a9:00.0): 20034, Data {0x50610002, 0x10100030}
+nvidia-nvswitch0: SXid (PCI:0000:e4:00.0): 20034, Fatal, Link 22 LTSSM Fault Up
+nvidia-nvswitch0: SXid (PCI:0000:e4:00.0): 20034, Severity 1 Engine instance 22 Sub-engine instance 00
+nvidia-nvswitch0: SXid (PCI:0000:e4:00.0): 20034, Data {0x41720003, 0x20200048}
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Xid: the GPU driver's error messages.
 
-NVRM: Xid (PCI:0000:3b:00): 79, pid=1122, name=python3, GPU has fallen off the bus.
+NVRM: Xid (PCI:0000:3b:00): 79, pid=3344, name=python3, GPU has fallen off the bus.
 NVRM: Xid (PCI:0000:3b:00 GPU-I:05 GPU-CI:01): 94, Contained: ... caused by previous Xid 48
 """
 

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Xid 144-150: NVLink 5 errors, decoded with the table `nvlink5`.
 
-    NETIR_LINK_EVT  Fatal   XC0 i0 Link 01 (0x021425c6 0x00000000 0x00000000 0x00000000)
+    NETIR_LINK_EVT  Fatal   XC0 i0 Link 01 (0x021169c6 0x00000000 0x00000000 0x00000000)
 
 The first word names unit and cause, the second is the error's status. Where no row fits, the code's entry in the table
 `xid` holds, and the line's own word Fatal.

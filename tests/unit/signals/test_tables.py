@@ -57,7 +57,7 @@ def test_every_xid_becomes_an_event_with_the_tables_action(code):
 @pytest.mark.parametrize("word", ["Fatal", "Non-fatal"])
 def test_every_sxid_becomes_an_event_and_the_lines_own_word_decides(code, word):
     meaning = TABLES.meaning("sxid", code)
-    spec = one(f"[ 41.5] nvidia-nvswitch2: SXid (PCI:0000:a9:00.0): {code}, {word}, Link 30 some error")
+    spec = one(f"[ 41.5] nvidia-nvswitch2: SXid (PCI:0000:e4:00.0): {code}, {word}, Link 30 some error")
     assert spec["isFatal"] == (word == "Fatal")
     assert spec["recommendedAction"] in (
         [meaning.action]
@@ -78,14 +78,14 @@ def test_every_row_of_the_nvlink_table_is_reached(group, row, layout):
     driver = "570.86.15" if layout == "v1" else "580.105.08"
     for unit in (group["units"][0], "/".join(group["units"]), group["units"][-1].lower()):
         spec = one(
-            f"NVRM: Xid (PCI:0009:01:00): {group['code']}, {unit}  Fatal   XC0 i0 Link 07 "
+            f"NVRM: Xid (PCI:0013:06:00): {group['code']}, {unit}  Fatal   XC0 i0 Link 07 "
             f"(0x{word:08X} {status} 0x00000000 0x00000000)",
             driver_version=driver,
         )
         assert spec["metadata"]["decoded"] == layout
         assert (spec["recommendedAction"], spec["isFatal"]) == (row["action"], row["fatal"])
         assert spec["metadata"].get("look") == row.get("look")
-        assert entities(spec) == {"PCI": "0009:01:00", "NVLINK": "7"}
+        assert entities(spec) == {"PCI": "0013:06:00", "NVLINK": "7"}
 
 
 def test_rows_of_one_unit_do_not_hide_each_other():
@@ -144,7 +144,7 @@ def test_dcgm_numbers_have_no_gap_and_a_blind_observer_is_never_fatal():
     assert len(TABLES.of("dcgm").watches) == 13
 
 
-@pytest.mark.parametrize("space, code", [("xid", "999"), ("sxid", "28006"), ("dcgm", "DCGM_FR_NEXT_YEAR")])
+@pytest.mark.parametrize("space, code", [("xid", "999"), ("sxid", "29017"), ("dcgm", "DCGM_FR_NEXT_YEAR")])
 def test_a_code_nobody_described_needs_a_person_and_takes_nothing_out(space, code):
     meaning = TABLES.meaning(space, code)
     assert not meaning.known
