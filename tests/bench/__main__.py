@@ -7,6 +7,7 @@ import sys
 
 AREAS = {
     "recipes": ["recipes_resolve", "bundles_render", "playbook_start", "embedded_cluster", "drift_scale"],
+    "gates": ["signals_parse"],
 }
 
 

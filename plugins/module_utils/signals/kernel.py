@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import BinaryIO
+from typing import BinaryIO, Union
 
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import InvalidDocument
 from ansible_collections.goodput.fleet.plugins.module_utils.signals import (
@@ -48,7 +48,7 @@ _QUOTED = re.compile(r"NVRM:\s*Xid\s*\(|nvidia-nvswitch\d*\s*:\s*SXid\s*\(", re.
 _COLOUR = re.compile(r"\x1b\[[\d;]*[mK]")
 _ESCAPED = re.compile(r"\\x([0-9a-f]{2})")
 
-Log = str | bytes | BinaryIO | Iterable[bytes] | Iterable[str]
+Log = Union[str, bytes, BinaryIO, Iterable[bytes], Iterable[str]]  # noqa: UP007
 
 
 @dataclass(slots=True)

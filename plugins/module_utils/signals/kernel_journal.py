@@ -64,7 +64,11 @@ def boot_id(text: str) -> str | None:
 
 def _message(value: object) -> str | None:
     """A message that is not UTF-8 comes as a list of its bytes."""
-    if isinstance(value, list) and value and all(type(one) is int and 0 <= one < 256 for one in value):
+    if (
+        isinstance(value, list)
+        and value
+        and all(isinstance(one, int) and not isinstance(one, bool) and 0 <= one < 256 for one in value)
+    ):
         return bytes(value).decode("utf-8", "replace")
     return value if isinstance(value, str) else None
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Optional, Union
 
 from ansible_collections.goodput.fleet.plugins.module_utils.signals import event, nic, sxid, xid
 from ansible_collections.goodput.fleet.plugins.module_utils.signals.kernel_signal import Signal, Unreadable
@@ -75,7 +76,10 @@ class NewBoot:
     """The first message of a kernel."""
 
 
-Message = Signal | sxid.Line | Unreadable | Uuid | Announced | Fallen | Reset | Driver | NewBoot | None
+# evaluated when read, so in the form that every tool knows
+Message = Optional[  # noqa: UP045
+    Union[Signal, sxid.Line, Unreadable, Uuid, Announced, Fallen, Reset, Driver, NewBoot]  # noqa: UP007
+]
 
 
 def read(body: str, tables: Tables, driver: int | None) -> Message:
