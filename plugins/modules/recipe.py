@@ -186,7 +186,11 @@ from ansible_collections.goodput.fleet.plugins.module_utils.recipes import chart
 from ansible_collections.goodput.fleet.plugins.module_utils.recipes.catalog import load_catalog
 from ansible_collections.goodput.fleet.plugins.module_utils.recipes.resolve import resolve
 from ansible_collections.goodput.fleet.plugins.module_utils.records import lockfile, yamltree
-from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import FleetError
+from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import (
+    FleetError,
+    InvalidDocument,
+    Unavailable,
+)
 
 
 def run(module: AnsibleModule) -> dict:
@@ -209,7 +213,7 @@ def run(module: AnsibleModule) -> dict:
         if errors:
             error = preflight.Violated(errors)
             module.fail_json(**error.as_result(), constraints=result["constraints"])
-    if params["dest"]:
+    if params["dest"] is not None:
         result |= write(module, params["dest"], yamltree.dump(lock))
     elif isinstance(params["lock"], str):
         result["path"] = params["lock"]
@@ -233,20 +237,38 @@ def summary(lock: dict) -> dict:
 
 
 def write(module: AnsibleModule, path: str, text: str) -> dict:
-    """Replace the file at once when its content differs."""
-    before = ""
-    if os.path.exists(path):
-        before = yamltree.read(path)
-    elif not os.path.isdir(os.path.dirname(path) or "."):
-        raise FleetError("the directory of dest does not exist", file=path, code="no-directory", hint="create it first")
+    """Replace the file at once when its content differs. Check mode fails where writing would."""
+    target = target_of(path)
+    before = yamltree.read(target) if os.path.exists(target) else ""
     changed = before != text
+    if changed and not os.access(os.path.dirname(target), os.W_OK):
+        raise Unavailable("cannot be written: its directory is not writable", file=path, path="dest")
     if changed and not module.check_mode:
         handle, scratch = tempfile.mkstemp(dir=module.tmpdir)
         with os.fdopen(handle, "w", encoding="utf-8") as stream:
             stream.write(text)
-        module.atomic_move(scratch, os.path.abspath(path))  # it fails on a bare file name
+        try:
+            module.atomic_move(scratch, target)
+        except Exception as error:  # it raises nothing narrower; what it refuses on another host fails by itself
+            raise Unavailable(f"cannot be written: {error}", file=path, path="dest") from error
     diff = {"before": before, "after": text, "before_header": path, "after_header": path}
     return {"changed": changed, "path": path, **({"diff": diff} if module._diff else {})}
+
+
+def target_of(path: str) -> str:
+    """The file behind dest, links followed: a rename would put a file in place of a link, or of a device."""
+    if not path.strip() or "\0" in path:
+        raise InvalidDocument(
+            f"{path!r} is not the path of a file", path="dest", hint="without dest nothing is written"
+        )
+    target = os.path.realpath(path)
+    if os.path.isdir(target):
+        raise InvalidDocument("is a directory, not a file", file=path, path="dest", hint="name a file in it")
+    if os.path.exists(target) and not os.path.isfile(target):
+        raise InvalidDocument("is a device, a pipe or a socket, not a file", file=path, path="dest")
+    if not os.path.isdir(os.path.dirname(target)):
+        raise FleetError("the directory of dest does not exist", file=path, code="no-directory", hint="create it first")
+    return target
 
 
 def main() -> None:

@@ -30,6 +30,8 @@ def load(source: str | dict) -> dict:
                 return parse(stream.read().decode("utf-8", errors="replace"), source)
     except OSError as error:
         raise NotFound(f"cannot be read: {os.strerror(error.errno or 0)}", file=source) from error
+    except ValueError as error:  # a NUL byte in the name
+        raise NotFound(f"cannot be read: {error}", file=repr(source)) from error
     return checked(yamltree.load_file(source))
 
 

@@ -68,6 +68,8 @@ def read(path: str) -> str:
         raise NotFound("is a directory, not a file", file=str(path)) from error
     except OSError as error:
         raise NotFound(f"cannot be read: {os.strerror(error.errno or 0)}", file=str(path)) from error
+    except ValueError as error:  # a NUL byte in the name
+        raise NotFound(f"cannot be read: {error}", file=repr(path)) from error
     if len(content) > MAX_BYTES:
         raise InvalidDocument("is larger than 10 MiB", file=str(path))
     try:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import copy
 
 import pytest
-from ansible_collections.goodput.fleet.plugins.module_utils.drift import facts
+from ansible_collections.goodput.fleet.plugins.module_utils.drift import facts, snapshots
 from ansible_collections.goodput.fleet.plugins.module_utils.drift.diff import compare
 from ansible_collections.goodput.fleet.plugins.module_utils.records import schema, yamltree
+from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import NotFound
 
 from tests.unit.drift.samples import codes, nodes, only, record, set_driver, snapshot, unknown
 
@@ -126,3 +127,8 @@ def test_a_source_that_was_not_readable_once_is_left_out():
     after["spec"]["releases"].append(copy.deepcopy(flux))
     report = diff(before, after)
     assert (codes(report), list(unknown(report))) == ([], ["flux"])
+
+
+def test_a_snapshot_whose_name_has_a_nul_byte_is_not_found():
+    with pytest.raises(NotFound, match="embedded null byte"):
+        snapshots.load("a\0b")

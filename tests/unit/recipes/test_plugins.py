@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -231,3 +232,61 @@ def test_version_satisfies():
     assert version_satisfies("", ">= 1.34") is False
     with pytest.raises(AnsibleFilterError, match="malformed"):
         version_satisfies("1.34", "=> 1")
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_a_pipe_or_device_is_never_replaced(run, tmp_path, check):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    result = run(recipe, check=check, criteria=EKS, dest=str(pipe))
+    assert result["failed"]
+    assert "is a device, a pipe or a socket" in result["msg"]
+    assert pipe.is_fifo()
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_stays_and_its_file_is_written(run, tmp_path, there):
+    link, target = tmp_path / "link.yaml", tmp_path / "target.yaml"
+    if there:
+        target.write_text("old: true\n")
+    link.symlink_to("target.yaml")
+    assert run(recipe, criteria=EKS, dest=str(link))["changed"]
+    assert link.is_symlink()
+    assert not target.is_symlink()
+    assert lockfile.load_lock(str(target))
+    assert not run(recipe, criteria=EKS, dest=str(link))["changed"]
+
+
+@pytest.mark.parametrize("check", [False, True])
+@pytest.mark.parametrize("dest", ["", "  ", "a\0b"])
+def test_a_dest_that_names_no_file_is_refused(run, dest, check):
+    result = run(recipe, check=check, criteria=EKS, dest=dest)
+    assert result["failed"]
+    assert "dest: " in result["msg"]
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_a_directory_that_cannot_be_written_is_told_in_check_mode_too(run, tmp_path, monkeypatch, check):
+    monkeypatch.setattr(recipe.os, "access", lambda path, mode: False)
+    result = run(recipe, check=check, criteria=EKS, dest=str(tmp_path / "x.yaml"))
+    assert result["failed"]
+    assert "its directory is not writable" in result["msg"]
+
+
+def test_a_refused_rename_is_an_error_and_no_traceback(run, tmp_path, monkeypatch):
+    def refuse(self, source, target):
+        raise Exception("read-only file system")
+
+    monkeypatch.setattr(AnsibleModule, "atomic_move", refuse)
+    result = run(recipe, criteria=EKS, dest=str(tmp_path / "x.yaml"))
+    assert result["failed"]
+    assert "cannot be written: read-only file system" in result["msg"]
+
+
+@pytest.mark.parametrize("option", ["lock", "snapshot"])
+def test_a_name_with_a_nul_byte_is_an_error_and_no_traceback(run, tmp_path, option):
+    dest = tmp_path / "x.yaml"
+    run(recipe, criteria=EKS, dest=str(dest))
+    result = run(recipe, **{"lock": str(dest), option: "a\0b"})
+    assert result["failed"]
+    assert "cannot be read: embedded null byte" in result["msg"]
