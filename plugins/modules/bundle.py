@@ -326,9 +326,9 @@ def rendered(params: dict) -> dict[str, bytes]:
     }
     files = render.render(load_lock(lock), params["deployer"], options.read(given))
     key = params["signing_key"]
-    if params["signing_key_path"]:
+    if params["signing_key_path"] is not None:
         key = yamltree.read(params["signing_key_path"])
-    if key:
+    if key is not None:  # an empty one is refused: it must not leave the bundle unsigned
         files[manifest.SIGNATURE] = signature.sign(files[manifest.LIST], key)
     return files
 

@@ -190,7 +190,9 @@ def main() -> None:
     )
     params = module.params
     try:
-        key = yamltree.read(params["public_key_path"]) if params["public_key_path"] else params["public_key"] or ""
+        key = params["public_key"]
+        if params["public_key_path"] is not None:
+            key = yamltree.read(params["public_key_path"])
         found = inspect(params["path"], key)
     except FleetError as error:
         module.fail_json(**error.as_result())

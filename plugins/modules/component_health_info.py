@@ -280,7 +280,12 @@ from ansible_collections.goodput.fleet.plugins.module_utils.health.checks import
 from ansible_collections.goodput.fleet.plugins.module_utils.health.evaluate import counts, describe, evaluate
 from ansible_collections.goodput.fleet.plugins.module_utils.health.observe import observe
 from ansible_collections.goodput.fleet.plugins.module_utils.health.wait import until_healthy
-from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import FleetError, NotFound, nearest
+from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import (
+    FleetError,
+    InvalidDocument,
+    NotFound,
+    nearest,
+)
 from ansible_collections.goodput.fleet.plugins.module_utils.records.lockfile import load_lock
 
 KINDS = ("Deployment", "DaemonSet", "StatefulSet", "Job", "CronJob", "ReplicaSet")
@@ -318,7 +323,10 @@ COMPONENT = {
 
 def wanted(params: dict) -> tuple[list[dict], list[str] | None]:
     """All components, and the names of those to judge."""
-    components = load_lock(params["lock"])["spec"]["components"] if params["lock"] else params["components"]
+    components = load_lock(params["lock"])["spec"]["components"] if params["lock"] is not None else params["components"]
+    for option, given in (("components", components), ("only", params["only"])):
+        if given == []:  # all of nothing would be healthy
+            raise InvalidDocument("names no component, so nothing would be judged", path=option)
     names = [component["name"] for component in components]
     for name in params["only"] or []:
         if name not in names:

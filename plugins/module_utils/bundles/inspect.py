@@ -14,7 +14,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.records.errors impor
 from ansible_collections.goodput.fleet.plugins.module_utils.records.lockfile import load_lock
 
 
-def inspect(root: str, public_key: str = "") -> dict:
+def inspect(root: str, public_key: str | None = None) -> dict:
     """{valid, problems, deployer, recipe, lock, rendered_from, components, order, signed, signature}.
 
     What cannot be read is None or empty. With a key (PEM) the signature must be there and be its own; `signature` is
@@ -51,13 +51,13 @@ def inspect(root: str, public_key: str = "") -> dict:
     }
 
 
-def _signature(root: str, public_key: str, whole: bool, signed: bool) -> tuple[str, list[Problem]]:
+def _signature(root: str, public_key: str | None, whole: bool, signed: bool) -> tuple[str, list[Problem]]:
     if not signed:
-        if not public_key:
+        if public_key is None:
             return "absent", []
         what = "is not signed, and a public key was given"
         return "absent", [Problem("not-signed", what, root, hint="render it with signing_key")]
-    if not public_key:
+    if public_key is None:
         return "unchecked", []
     try:
         content, stated = (_read(root, name) for name in (manifest.LIST, manifest.SIGNATURE))

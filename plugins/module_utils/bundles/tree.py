@@ -36,6 +36,8 @@ def sync(dest: str, files: dict[str, bytes], check: bool = False) -> dict:
     faults = [Problem("unsafe-path", f"the file {fault}") for fault in map(manifest.unsafe, files) if fault]
     if faults:
         raise InvalidDocument(faults)
+    if not dest.strip() or "\0" in dest:
+        raise InvalidDocument(Problem("bad-dest", f"{dest!r} is not the path of a folder", path="dest"))
     try:
         there = _entries(dest)
         _own(dest, there)

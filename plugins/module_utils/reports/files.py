@@ -85,6 +85,8 @@ def render(
         "sarif": lambda: sarif.render(heading, parts, source),
         "html": lambda: html.render(heading, parts),
     }
+    if not formats:
+        raise InvalidDocument("no format is named", path="formats", code="empty", hint=nearest("", [*FORMATS, "json"]))
     files = {}
     for name in formats:
         if name == "json":
@@ -118,6 +120,8 @@ def pretty(document: dict) -> str:
 
 def write(dest: str, files: dict[str, bytes], check_only: bool = False) -> list[str]:
     """Write the files whose bytes differ, each at once; their names. Raises Unavailable when that is not possible."""
+    if not dest.strip() or "\0" in dest:
+        raise InvalidDocument(f"{dest!r} is not the path of a folder", path="dest", code="bad-dest")
     changed = []
     for name, content in sorted(files.items()):
         path = os.path.join(dest, name)

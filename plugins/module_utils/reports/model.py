@@ -150,7 +150,8 @@ def from_install(summary: dict) -> Section:
             Row(verdict, status, status, step.get("message") or "", component=step["name"], hint=step.get("hint") or "")
         )
     worst = {row.verdict for row in rows}
-    status = summary.get("status") or ("failed" if "fail" in worst else "unknown" if "unknown" in worst else "ok")
+    known = worst and "unknown" not in worst  # without a step, nothing is known
+    status = summary.get("status") or ("failed" if "fail" in worst else "ok" if known else "unknown")
     verdict = {"failed": "fail", "unknown": "unknown"}.get(status, "pass")
     facts = tuple((str(label), text(value) or "") for label, value in (summary.get("facts") or {}).items())
     told = _counts(

@@ -231,3 +231,24 @@ def test_a_listed_file_may_still_be_wrong(render, info, tmp_path, name, content,
     files.pop(manifest.LIST)
     (root / manifest.LIST).write_bytes(manifest.listing(files))
     assert code in [one["code"] for one in info(fail_on_invalid=False)["problems"]]
+
+
+@pytest.mark.parametrize("key", ["", " "])
+def test_an_empty_key_never_leaves_a_bundle_unsigned_or_unchecked(render, monkeypatch, tmp_path, key):
+    empty = tmp_path / "empty.pem"
+    empty.write_text(key)
+    for given in ({"signing_key": key}, {"signing_key_path": str(empty)}, {"signing_key_path": ""}):
+        assert render(**given)["failed"]
+        assert not (tmp_path / "bundle").exists()
+    for signed in ({}, {"signing_key": PRIVATE}):
+        render(**signed)
+        for given in ({"public_key": key}, {"public_key_path": str(empty)}, {"public_key_path": ""}):
+            assert run(monkeypatch, bundle_info, path=str(tmp_path / "bundle"), **given)["failed"]
+
+
+@pytest.mark.parametrize("dest", ["", "a\0b"])
+@pytest.mark.parametrize("check", [True, False])
+def test_a_folder_without_a_name_is_refused_in_check_mode_too(render, dest, check):
+    result = render(dest=dest, _ansible_check_mode=check)
+    assert result["failed"]
+    assert "is not the path of a folder" in result["msg"]

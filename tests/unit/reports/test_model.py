@@ -25,6 +25,7 @@ UNREAD = {"crds": {"status": "unknown", "reason": "forbidden: crds list at clust
         ({"health": {"components": [{"name": "a", "status": "sick"}]}}, "unknown"),
         ({"install": make.install()}, "pass"),
         ({"install": make.install(status="planned")}, "pass"),
+        ({"install": make.install(steps=[])}, "unknown"),
         ({"install": make.install(steps=[{"name": "a", "status": "failed"}])}, "fail"),
         ({"install": make.install(steps=[{"name": "a", "status": "unknown"}])}, "unknown"),
         ({"drift": make.drift(), "health": make.health(a=[make.reason()])}, "fail"),
@@ -76,3 +77,15 @@ def test_everything_wrong_with_the_input_is_told_at_once(given, paths):
     with pytest.raises(InvalidDocument) as caught:
         files.render("t", ["json"], **given)
     assert [problem.path for problem in caught.value.problems] == paths
+
+
+@pytest.mark.parametrize("dest", ["", " ", "a\0b"])
+@pytest.mark.parametrize("check_only", [True, False])
+def test_a_folder_without_a_name_is_refused_in_check_mode_too(dest, check_only):
+    with pytest.raises(InvalidDocument, match="is not the path of a folder"):
+        files.write(dest, {"a.md": b"x"}, check_only)
+
+
+def test_a_report_in_no_format_is_refused():
+    with pytest.raises(InvalidDocument, match=r"no format is named .*markdown"):
+        files.render("x", [], install=make.install())
