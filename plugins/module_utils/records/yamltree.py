@@ -119,6 +119,7 @@ def load_all_text(text: str, source: str) -> list[Document]:
                 f"malformed YAML:{context} {what}".replace("  ", " "),
                 source,
                 mark.line + 1 if mark else None,
+                hint=_began(error.context_mark, mark),
             )
         ) from error
     except yaml.YAMLError as error:
@@ -132,6 +133,11 @@ def load_all_text(text: str, source: str) -> list[Document]:
     finally:
         loader.dispose()
     return documents
+
+
+def _began(start, mark) -> str:
+    """Where the flow map, list or text begins that the parser found broken further down."""
+    return f"it begins on line {start.line + 1}" if start and mark and start.line < mark.line else ""
 
 
 class _Builder:

@@ -62,6 +62,11 @@ def test_malformed_yaml_names_the_right_line(text, line, words):
     assert words in problem.message
 
 
+def test_what_breaks_further_down_names_its_beginning():
+    with pytest.raises(InvalidDocument, match=r"x.yaml:2: malformed YAML: .* \(it begins on line 1\)"):
+        yamltree.load_text("metadata: {name: c\nspec: {}\n", "x.yaml")
+
+
 def test_all_duplicates_are_reported_at_once():
     with pytest.raises(InvalidDocument) as caught:
         yamltree.load_text("a: 1\na: 2\nb: {c: 1, c: 2}\n", "x.yaml")
