@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -130,12 +131,21 @@ def test_a_change_that_the_controller_has_not_seen(component):
     component.cluster.api.patch(address, {"spec": {"paused": True}})
     status = {"status": {"observedGeneration": generation}}
     component.cluster.api.patch(f"{address}/status", status)
-    seen = []
-    for _ in range(50):  # the real controller mends it at once; it must be seen at least once
-        component.cluster.api.patch(f"{address}/status", status)
-        seen = component.codes()
-        if seen:
-            break
+    done = threading.Event()
+
+    def keep_behind():  # the real controller mends it within milliseconds, again and again
+        while not done.is_set():
+            component.cluster.api.patch(f"{address}/status", status)
+
+    writers = [threading.Thread(target=keep_behind) for _ in range(3)]
+    for writer in writers:
+        writer.start()
+    try:
+        seen = wait_until(component.codes, 60, "a look at a status that is behind", pause=0)
+    finally:
+        done.set()
+        for writer in writers:
+            writer.join()
     assert seen == ["stale-generation"]
 
 
