@@ -17,6 +17,7 @@ import fcntl
 import hashlib
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -33,6 +34,7 @@ PACKAGES = {"controlplane": ".", "kwok": "sigs.k8s.io/kwok/cmd/kwok"}
 # -modcacherw: so that removing the cache needs no chmod first
 FLAGS = ("-mod=readonly", "-modcacherw", "-buildvcs=false", "-trimpath")
 PROGRESS_SECONDS = 15
+PATIENCE = 10  # seconds
 
 
 class BuildFailed(RuntimeError):
@@ -158,11 +160,16 @@ def run_with_progress(
         assert process.stderr is not None
         reader = threading.Thread(target=lambda: lines.extend(process.stderr or ()), daemon=True)
         reader.start()
-        while True:
-            reader.join(PROGRESS_SECONDS)
-            if not reader.is_alive():
-                break
-            say(f"{progress.format(len(lines))}, {time.monotonic() - began:.0f} s")
+        try:
+            while True:
+                reader.join(PROGRESS_SECONDS)
+                if not reader.is_alive():
+                    break
+                say(f"{progress.format(len(lines))}, {time.monotonic() - began:.0f} s")
+        except BaseException:
+            process.send_signal(signal.SIGINT)  # a terminal has told it already; go then ends its compilers
+            reader.join(PATIENCE)  # before the pipe is closed that it reads
+            raise
     if process.returncode:
         raise BuildFailed(f"`{' '.join(command)}` failed in {cwd}:\n{tail(lines)}")
 
