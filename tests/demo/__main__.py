@@ -76,7 +76,6 @@ def main() -> int:
             end(cluster, folder, keep or found, passed, time.monotonic() - began)
             return 0 if passed else 1
     except KeyboardInterrupt:
-        print("\nStopped.", file=sys.stderr)
         return 130
     except (
         BuildFailed,
@@ -96,8 +95,12 @@ def main() -> int:
 def demo(keep: bool) -> Iterator[tuple[EmbeddedCluster, Path, bool]]:
     """The cluster, its folder for the demo, and whether an earlier run had left it up."""
     say("The stage")
-    lock = recipe()
-    cluster, found = start(lock, keep)
+    try:
+        lock = recipe()
+        cluster, found = start(lock, keep)
+    except KeyboardInterrupt:  # a cluster that has not started takes itself away
+        print("\nStopped before the cluster was up.", file=sys.stderr)
+        raise
     try:
         folder = cluster.dir / "demo"
         folder.mkdir(exist_ok=True)
@@ -107,7 +110,9 @@ def demo(keep: bool) -> Iterator[tuple[EmbeddedCluster, Path, bool]]:
             yield cluster, folder, found
     except KeyboardInterrupt:
         keep = False  # only a demo that has run its course leaves something behind
-        print(f"\nThe cluster {'of the earlier run is still up' if found else 'is ended'}.", file=sys.stderr)
+        print(
+            f"\nStopped. The cluster {'of the earlier run stays up' if found else 'is being ended'}.", file=sys.stderr
+        )
         raise
     finally:
         if not keep and not found:
@@ -198,12 +203,6 @@ def playbook(cluster: EmbeddedCluster, folder: Path) -> bool:
     namespace, workload, image = WORKLOAD
     labels = driver_labels(OTHER_DRIVER)
     variables = {
-        "install_repo": f"file://{folder / 'gitops.git'}",
-        "install_mirror_charts": (folder / "mirror").read_text(),
-        "install_mirror_images": "registry.example.com/mirror",
-        "install_charts": str(folder / "charts"),
-        "install_helm": str(tools.helm()),
-        "install_kubectl": str(tools.kubectl()),
         "demo_kubeconfig": str(cluster.kubeconfig),
         "demo_reports": str(REPORTS),
         "demo_node": cluster.nodes[-2],
@@ -219,26 +218,65 @@ def playbook(cluster: EmbeddedCluster, folder: Path) -> bool:
         "-e",
         "@cluster.yaml",
         "-e",
+        f"@{settings(cluster, folder)}",
+        "-e",
         json.dumps(variables),
     ]
-    with subprocess.Popen(command, cwd=SITE, env=environment(folder)) as running:
+    complaints = folder / "stderr.log"
+    with (
+        complaints.open("w") as log,
+        subprocess.Popen(command, cwd=SITE, env=environment(folder), stderr=log) as running,
+    ):
         try:
-            return running.wait() == 0
+            passed = running.wait() == 0
         except KeyboardInterrupt:
             # a terminal has told it already; in any case it must end its own children
             running.send_signal(signal.SIGINT)
-            running.wait(PATIENCE)
+            try:
+                running.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                running.kill()
             raise
+    print(complaints.read_text(), end="", file=sys.stderr, flush=True)
+    return passed
+
+
+def settings(cluster: EmbeddedCluster, folder: Path) -> Path:
+    """What cluster.yaml leaves open, as the roles' variables: addresses, tools and patience on this machine."""
+    repository_url, kubeconfig = f"file://{folder / 'gitops.git'}", str(cluster.kubeconfig)
+    variables = {
+        "install_repo": repository_url,
+        "install_mirror_charts": (folder / "mirror").read_text(),
+        "install_mirror_images": "registry.example.com/mirror",
+        "install_charts": str(folder / "charts"),
+        "install_helm": str(tools.helm()),
+        "install_kubectl": str(tools.kubectl()),
+        "install_kubeconfig": kubeconfig,
+        "install_live": "required",
+        "install_apply": True,
+        "install_health_interval": 0.5,
+        "install_health_timeout": 120,
+        "install_bundle_options": {"timeout": 120},
+        "drift_check_repo": repository_url,
+        "drift_check_path": f"clusters/{NAME}",
+        "drift_check_kubeconfig": kubeconfig,
+        "drift_check_cluster": NAME,
+    }
+    path = folder / "settings.yaml"
+    path.write_text(yamltree.dump(variables))
+    return path
 
 
 def environment(folder: Path) -> dict[str, str]:
     """Nothing of the user's own settings of Ansible, Helm, Git or Kubernetes."""
-    config = folder / "ansible.cfg"
+    config, temporary = folder / "ansible.cfg", folder / "tmp"
     config.write_text(CONFIG)
+    temporary.mkdir(exist_ok=True)
     foreign = ("ANSIBLE_", "HELM_", "K8S_AUTH_", "GIT_", "GOODPUT_")
     return {
         **{key: value for key, value in os.environ.items() if not key.startswith(foreign)},
         "HOME": str(folder),
+        "TMPDIR": str(temporary),  # goes with the cluster, also when the playbook was interrupted
         "KUBECONFIG": os.devnull,
         "ANSIBLE_CONFIG": str(config),
         "DEMO_TASKS": str(REPORTS / "tasks.jsonl"),
@@ -262,14 +300,17 @@ def end(cluster: EmbeddedCluster, folder: Path, stays: bool, passed: bool, secon
     print(f"""
 The cluster is up. Look around:
   export KUBECONFIG={cluster.kubeconfig}
-  export PATH={tools.kubectl().parent}:$PATH
+  export PATH={ROOT / ".venv/bin"}:{tools.kubectl().parent}:$PATH
   kubectl get nodes,pods -A
   git --git-dir {folder / "gitops.git"} log --stat
-Put it right again, or change something and compare:
+Compare it, see what would be done, put the image right (the driver is not for Helm to change):
+  export ANSIBLE_COLLECTIONS_PATH={COLLECTIONS} DEMO={folder / "settings.yaml"}
+  cd {SITE}
+  ansible-playbook goodput.fleet.drift -e @$DEMO
+  ansible-playbook goodput.fleet.install -e @cluster.yaml -e @$DEMO -e goodput_mode=dry_run --diff
+  ansible-playbook goodput.fleet.install -e @cluster.yaml -e @$DEMO -e goodput_mode=enforce
+In {ROOT}, the demo once more on this cluster, and its end:
   make demo KEEP=1
-  cd {SITE.relative_to(ROOT)} && ANSIBLE_COLLECTIONS_PATH={COLLECTIONS} {ROOT / ".venv/bin/ansible-playbook"} \\
-    goodput.fleet.drift -e drift_check_repo=file://{folder / "gitops.git"} -e drift_check_path=clusters/demo
-End it:
   make clean""")
 
 

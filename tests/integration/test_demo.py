@@ -57,7 +57,7 @@ def test_it_installs_compares_and_finds_what_was_changed(start, tmp_path):
     for words in (
         "13 of 13 components healthy",
         "demo: in sync",
-        "demo: drifted (2 error)",
+        "demo: drifted (2 errors)",
         "to certify again: gpu-0006",
         "reports/index.html",
     ):
@@ -73,7 +73,9 @@ def test_ctrl_c_ends_everything(start, tmp_path):
                 break
         began = time.monotonic()
         os.killpg(demo.pid, signal.SIGINT)
-        demo.stdout.read()
+        printed = demo.stdout.read()
     assert demo.returncode == 130
+    assert "Stopped. The cluster is being ended." in printed
+    assert "Traceback" not in printed and "[ERROR]" not in printed
     assert time.monotonic() - began < 15
     assert left(tmp_path) == []
