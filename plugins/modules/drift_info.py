@@ -144,7 +144,7 @@ findings:
       expected: 580.105.08
       found: 575.57.08
       nodes: [gpu-7]
-      message: "driver is 575.57.08 on 1 node, gpu-operator fixes 580.105.08: gpu-7"
+      message: "driver is 575.57.08 on 1 node, gpu-operator pins 580.105.08: gpu-7"
       hint: update the node, then certify it again
 counts:
   description: Number of findings by severity.

@@ -92,7 +92,7 @@ def _fixed(lock: dict, gpu: list[dict], outcome: Outcome, seen: set) -> None:
                     item = finding(
                         "node-not-as-locked",
                         f"nodes/{fact}",
-                        f"{word} is {have} on {_nodes(len(names))}, {component['name']} fixes {want}: {_names(names)}",
+                        f"{word} is {have} on {_nodes(len(names))}, {component['name']} pins {want}: {_names(names)}",
                         component=component["name"],
                         expected=want,
                         found=have,

@@ -55,7 +55,11 @@ def _covered(lock: dict | None, baseline: dict | None) -> list[str]:
 def summary(document: dict) -> str:
     """A few lines for people: the status, the worst findings, what is unknown."""
     spec, name = document["spec"], document["metadata"]["name"]
-    counts = ", ".join(f"{number} {severity}" for severity, number in spec["counts"].items() if number)
+    counts = ", ".join(
+        f"{number} {severity}{'s' if number > 1 and severity != 'info' else ''}"
+        for severity, number in spec["counts"].items()
+        if number
+    )
     lines = [f"{name}: {spec['status'].replace('_', ' ')}{f' ({counts})' if counts else ''}"]
     lines += [f"{item['severity']}: {item['message']}" for item in spec["findings"][:SHOWN]]
     if len(spec["findings"]) > SHOWN:

@@ -259,6 +259,6 @@ def test_the_summary_names_the_worst_first_and_ends():
         samples.set_driver(item, f"570.{index}.1")
     shot = samples.snapshot(raw, crds="forbidden: x")
     lines = run.summary(run.report(None, {}, lock=samples.lock(), snapshot=shot)).splitlines()
-    assert lines[0] == "prod-1: drifted (12 error)"
+    assert lines[0] == "prod-1: drifted (12 errors)"
     assert lines[1].startswith("error: driver is 570.")
     assert lines[11:] == ["and 2 more", "unknown: crds: forbidden: x"]
