@@ -462,7 +462,7 @@ def test_the_module_fails_by_default_and_says_why(site, undo):
     site.cluster.fleet.set_driver("gpu-0005", "575.57.08")
     result = module("drift_info", {**kubeconfig, "lock": site.lock})
     assert (result["failed"], result["status"], result["exit_code"]) == (True, "drifted", 3)
-    assert "driver is 575.57.08 on 1 node, gpu-operator fixes 580.105.08: gpu-0005" in result["msg"]
+    assert "driver is 575.57.08 on 1 node, gpu-operator pins 580.105.08: gpu-0005" in result["msg"]
     allowed = module(
         "drift_info", {**kubeconfig, "lock": site.lock, "fail_on": ["unknown"], "ignore": ["component == 'x'"]}
     )
