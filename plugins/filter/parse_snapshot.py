@@ -33,7 +33,7 @@ _value:
 import json
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.goodput.fleet.plugins.module_utils.drift import snapshots
+from ansible_collections.goodput.fleet.plugins.module_utils.records import snapshots
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import FleetError
 
 

@@ -185,7 +185,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.goodput.fleet.plugins.module_utils.recipes import charts, preflight
 from ansible_collections.goodput.fleet.plugins.module_utils.recipes.catalog import load_catalog
 from ansible_collections.goodput.fleet.plugins.module_utils.recipes.resolve import resolve
-from ansible_collections.goodput.fleet.plugins.module_utils.records import lockfile, yamltree
+from ansible_collections.goodput.fleet.plugins.module_utils.records import lockfile, snapshots, yamltree
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import (
     FleetError,
     InvalidDocument,
@@ -206,7 +206,7 @@ def run(module: AnsibleModule) -> dict:
             module.warn(text)
     result = summary(lock)
     if params["snapshot"] is not None:
-        result["constraints"] = preflight.judge(lock, preflight.load_snapshot(params["snapshot"]))
+        result["constraints"] = preflight.judge(lock, snapshots.load(params["snapshot"]))
         errors, warnings = preflight.violations(result["constraints"], params["fail_on_unknown"])
         for warning in warnings:
             module.warn(str(warning))

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ansible_collections.goodput.fleet.plugins.module_utils.drift import compare, diff, expected, observe, snapshots
+from ansible_collections.goodput.fleet.plugins.module_utils.drift import compare, diff, expected, observe
 from ansible_collections.goodput.fleet.plugins.module_utils.drift.ignore import Rules
-from ansible_collections.goodput.fleet.plugins.module_utils.records import lockfile
+from ansible_collections.goodput.fleet.plugins.module_utils.records import lockfile, snapshots
 
 SHOWN = 10  # findings in a task's message; the report has them all
 

@@ -5,26 +5,14 @@
 
 from __future__ import annotations
 
-import os
-
-from ansible_collections.goodput.fleet.plugins.module_utils.records import constraints, lockfile, quickcheck
-from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import FleetError, InvalidDocument, Problem
-from ansible_collections.goodput.fleet.plugins.module_utils.records.schemas import snapshot as schema
+from ansible_collections.goodput.fleet.plugins.module_utils.records import constraints
+from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import FleetError, Problem
 
 
 class Violated(FleetError):
     """The cluster does not meet the recipe's constraints, or it is not known whether it does."""
 
     code = "constraint-violated"
-
-
-def load_snapshot(source: str | os.PathLike | dict) -> dict:
-    """The Snapshot document of a file, or given as data. Raises NotFound or InvalidDocument."""
-    document = lockfile.read(source, "snapshot")
-    problems = quickcheck.validate(document, "Snapshot", schema.SCHEMA)
-    if problems:
-        raise InvalidDocument(problems)
-    return document.data
 
 
 def judge(lock: dict, snapshot: dict) -> list[dict]:

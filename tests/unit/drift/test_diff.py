@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 
 import pytest
-from ansible_collections.goodput.fleet.plugins.module_utils.drift import facts, snapshots
+from ansible_collections.goodput.fleet.plugins.module_utils.drift import facts
 from ansible_collections.goodput.fleet.plugins.module_utils.drift.diff import compare
-from ansible_collections.goodput.fleet.plugins.module_utils.records import schema, yamltree
+from ansible_collections.goodput.fleet.plugins.module_utils.records import schema, snapshots, yamltree
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import NotFound
 
 from tests.unit.drift.samples import codes, nodes, only, record, set_driver, snapshot, unknown

@@ -7,9 +7,9 @@ import json
 import pytest
 from ansible.errors import AnsibleFilterError
 from ansible_collections.goodput.fleet.plugins.filter.parse_snapshot import FilterModule
-from ansible_collections.goodput.fleet.plugins.module_utils.drift import observe, run, snapshots
+from ansible_collections.goodput.fleet.plugins.module_utils.drift import observe, run
 from ansible_collections.goodput.fleet.plugins.module_utils.drift.expected import Wanted
-from ansible_collections.goodput.fleet.plugins.module_utils.records import quickcheck, yamltree
+from ansible_collections.goodput.fleet.plugins.module_utils.records import quickcheck, snapshots, yamltree
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import Denied, FleetError, Unavailable
 from ansible_collections.goodput.fleet.plugins.module_utils.records.schemas import snapshot as schema
 

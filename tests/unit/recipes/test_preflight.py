@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import copy
-
 import pytest
 from ansible_collections.goodput.fleet.plugins.module_utils.recipes import preflight
-from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import InvalidDocument, NotFound
 from ansible_collections.goodput.fleet.plugins.module_utils.records.schemas.snapshot import PARTS
 
 
@@ -125,16 +122,3 @@ def test_what_fails_a_run(status, severity, fail_on_unknown, fails):
     result = {"name": "OS.kernel", "value": ">= 6", "severity": severity, "status": status, "reason": "x", "nodes": []}
     errors, warnings = preflight.violations([result], fail_on_unknown)
     assert (len(errors), len(warnings)) == ((1, 0) if fails else (0, 1))
-
-
-@pytest.mark.parametrize("data", [{"foo": "bar"}, {}, {"kind": "RecipeLock"}])
-def test_what_is_no_snapshot_is_refused(data):
-    """Nothing can be measured in any of these, so every constraint would be skipped."""
-    with pytest.raises(InvalidDocument, match="Snapshot"):
-        preflight.load_snapshot(data)
-
-
-def test_a_snapshot_is_read_from_a_file_or_given(tmp_path):
-    assert preflight.load_snapshot(copy.deepcopy(snapshot())) == snapshot()
-    with pytest.raises(NotFound):
-        preflight.load_snapshot(str(tmp_path / "gone.yaml"))
