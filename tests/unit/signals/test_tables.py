@@ -125,7 +125,7 @@ def test_consequences_name_codes_that_are_there():
             assert code not in meaning.consequence_of
 
 
-@pytest.mark.parametrize("space", ["xid", "sxid", "dcgm"])
+@pytest.mark.parametrize("space", ["xid", "sxid", "dcgm", "nvml"])
 def test_what_takes_a_gpu_out_asks_for_something_and_words_are_those_of_events(space):
     table = TABLES.of(space)
     for code in table.entries:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ansible_collections.goodput.fleet.plugins.module_utils.records.schemas import healthevent, parts
 
-SPACES = ("xid", "nvlink5", "sxid", "dcgm", "condition", "cloud")
+SPACES = ("xid", "nvlink5", "sxid", "dcgm", "nvml", "condition", "cloud")
 CLASSES = (
     "application",  # user code is the likely cause; the component is fine
     "configuration",  # a setting or a version, not a defect
@@ -101,8 +101,18 @@ ENTRY = {
             "dcgmSeverity": {**_TEXT, "description": "DCGM's own severity"},
             "watch": {**_TEXT, "description": "the health watches that report it"},
             "result": {"enum": ["WARN", "FAIL"], "description": "what the watch says"},
+            "messages": parts.listed(_TEXT, "how its texts begin; * stands for what varies"),
         },
         "a DCGM error",
+    ),
+    "nvml": parts.closed(
+        ["code", "title", "class", "action", "fatal"],
+        {
+            **_COMMON,
+            "watch": {**_TEXT, "description": "the DCGM health watch that looks at the same"},
+            "sameAs": {**_TEXT, "description": "DCGM's name for the same"},
+        },
+        "a state of a GPU as NVML and nvidia-smi show it",
     ),
     "condition": parts.closed(
         ["code", "class", "action", "fatal"],
@@ -111,6 +121,7 @@ ENTRY = {
             "family": {**_TEXT, "description": "who sets the condition"},
             "sickWhen": parts.listed({"enum": ["True", "False", "Unknown"]}, "statuses that mean sick"),
             "match": {**_WORDS, "description": "FIELD: PATTERN of the condition"},
+            "xids": {"const": True, "description": "its reason or message names the Xids it is about"},
             "componentClass": _TEXT,
         },
         "a node condition",
