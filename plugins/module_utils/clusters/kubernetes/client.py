@@ -132,9 +132,10 @@ class Client:
     def put(self, path: str, body: dict, **query) -> dict:
         return self._json("PUT", path, query, body)
 
-    def patch(self, path: str, body: dict | list, kind: str = "merge", **query) -> dict:
-        """`kind`: merge, strategic, json, or apply (needs fieldManager)."""
-        return self._json("PATCH", path, query, body, content_type=PATCH_TYPES[kind])
+    def patch(self, path: str, body: dict | list, kind: str = "merge", *, metadata_only: bool = False, **query) -> dict:
+        """`kind`: merge, strategic, json, or apply (needs fieldManager). `metadata_only`: a short answer."""
+        accept = METADATA_ONLY if metadata_only else JSON
+        return self._json("PATCH", path, query, body, content_type=PATCH_TYPES[kind], accept=accept)
 
     def delete(self, path: str, body: dict | None = None, **query) -> dict:
         return self._json("DELETE", path, query, body)
@@ -192,8 +193,9 @@ class Client:
                     continue
                 again = response.status in TRANSIENT and isinstance(failure, Unavailable)
                 again = again and (method != "POST" or response.status in (429, 503))
-                wait = _retry_after(response.headers.get("Retry-After"))
+                failure.retry_after = wait = _retry_after(response.headers.get("Retry-After"))
             if not again or attempt >= self._attempts:
+                failure.attempts = attempt  # after the first, an earlier one may have been carried out unnoticed
                 raise failure
             self._sleep(min(MAX_WAIT, wait or 0.2 * 2 ** (attempt - 1) * random.uniform(0.8, 1.2)))
 
