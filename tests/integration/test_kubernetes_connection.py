@@ -113,6 +113,11 @@ def test_pages_make_one_list(cluster):
     assert [len(items) for items in client.pages(NODES, page=3)] == [3, 3, 2]
     slim = next(client.list(NODES, metadata_only=True))
     assert set(slim) >= {"metadata"} and "status" not in slim
+    slim = client.get(f"{NODES}/gpu-0001", metadata_only=True)
+    assert slim["metadata"]["name"] == "gpu-0001" and "status" not in slim
+    slim = client.patch(f"{NODES}/gpu-0001", {"metadata": {"labels": {"x": "y"}}}, metadata_only=True)
+    assert slim["metadata"]["labels"]["x"] == "y" and "status" not in slim
+    client.patch(f"{NODES}/gpu-0001", {"metadata": {"labels": {"x": None}}})
     labelled = client.list(NODES, labelSelector="kubernetes.io/hostname in (gpu-0001, gpu-0002)")
     assert [item["metadata"]["name"] for item in labelled] == ["gpu-0001", "gpu-0002"]
 

@@ -10,6 +10,7 @@ Statuses: held, released, unchanged, refused, failed.
 
 from __future__ import annotations
 
+import difflib
 import random
 import threading
 import time
@@ -28,7 +29,6 @@ from ansible_collections.goodput.fleet.plugins.module_utils.records.errors impor
     NotFound,
     Problem,
     Unavailable,
-    nearest,
 )
 
 NODES = "/api/v1/nodes"
@@ -114,7 +114,7 @@ class _Run:
         def one(name: str) -> None:
             node = None if known is None else known.get(name)
             if known is not None and node is None:
-                missing = NotFound("there is no such node", hint=nearest(name, known) if len(known) <= 5000 else "")
+                missing = NotFound("there is no such node", hint=_near(name, known))
                 self._fail(name, by_node[name], wants, results, missing)
                 return
             for index in by_node[name]:  # one after the other: they are one object
@@ -183,8 +183,14 @@ class _Run:
         raise AssertionError("not reached")
 
 
+def _near(name: str, known: Mapping) -> str:
+    close = difflib.get_close_matches(name, known, n=1) if len(known) <= 5000 else []
+    return f"did you mean {close[0]}?" if close else ""
+
+
 def _failure(name: str, want: Mapping, error: FleetError) -> dict:
     kinds = ((NotFound, "not-found"), (Denied, "denied"), (Conflict, "conflict"), (Unavailable, "unavailable"))
     code = next((code for kind, code in kinds if isinstance(error, kind)), "invalid")
     result = {"node": name, "owner": want.get("owner"), "status": "failed", "changed": False, "code": code}
-    return {**result, "reason": str(error), "gates": [], "external": [], "open": False}
+    reason = "there is no such node" if error.problems[0].code == "object-missing" else str(error)
+    return {**result, "reason": reason, "gates": [], "external": [], "open": False}

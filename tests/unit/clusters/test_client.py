@@ -147,11 +147,19 @@ def test_patch_types_and_bodies():
 def test_what_is_sent_and_what_is_understood():
     packed = Answer(body=gzip.compress(b'{"items": []}'), headers={"Content-Encoding": "gzip"})
     with serving(packed) as (host, asked):
-        assert a_client(host).get(NODES, metadata_only=True) == {"items": []}
+        assert list(a_client(host).list(NODES, metadata_only=True)) == []
     headers = asked[0].headers
     assert headers["Authorization"] == "Bearer t0ken"
     assert "gzip" in headers["Accept-Encoding"]
     assert "as=PartialObjectMetadataList" in headers["Accept"]
+
+
+def test_one_objects_metadata_is_not_asked_for_as_a_list():
+    """A server refuses the list's kind for one object, and has carried the patch out by then."""
+    with serving(Answer(body={}), Answer(body={})) as (host, asked):
+        a_client(host).get(f"{NODES}/a", metadata_only=True)
+        a_client(host).patch(f"{NODES}/a", {}, metadata_only=True)
+    assert ["as=PartialObjectMetadata;" in each.headers["Accept"] for each in asked] == [True, True]
 
 
 @pytest.mark.parametrize(

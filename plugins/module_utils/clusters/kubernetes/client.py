@@ -19,9 +19,9 @@ from ansible_collections.goodput.fleet.plugins.module_utils.clusters.kubernetes 
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import FleetError, NotFound, Unavailable
 
 JSON = "application/json"
-METADATA_ONLY = ",".join(
-    f"application/json;as={kind};g=meta.k8s.io;v=v1" for kind in ("PartialObjectMetadataList", "PartialObjectMetadata")
-)
+# an object and a list are asked for by different names, and asking for both is an error for an object
+METADATA_OF_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+METADATA_OF_ONE = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 PATCH_TYPES = {
     "merge": "application/merge-patch+json",
     "strategic": "application/strategic-merge-patch+json",
@@ -84,7 +84,7 @@ class Client:
 
     def get(self, path: str, *, metadata_only: bool = False, **query) -> dict:
         """One object (or whatever JSON the path serves)."""
-        return self._json("GET", path, query, accept=METADATA_ONLY if metadata_only else JSON)
+        return self._json("GET", path, query, accept=METADATA_OF_ONE if metadata_only else JSON)
 
     def find(self, path: str, **options) -> dict | None:
         """One object, None when it or its kind is not there."""
@@ -104,7 +104,7 @@ class Client:
 
     def pages(self, path: str, *, metadata_only: bool = False, page: int = PAGE, **query) -> Iterator[list[dict]]:
         """Like list(), page by page."""
-        accept = METADATA_ONLY if metadata_only else JSON
+        accept = METADATA_OF_LIST if metadata_only else JSON
         seen: set[tuple] = set()
         token, restarts, again = "", 0, False
         while True:
@@ -134,7 +134,7 @@ class Client:
 
     def patch(self, path: str, body: dict | list, kind: str = "merge", *, metadata_only: bool = False, **query) -> dict:
         """`kind`: merge, strategic, json, or apply (needs fieldManager). `metadata_only`: a short answer."""
-        accept = METADATA_ONLY if metadata_only else JSON
+        accept = METADATA_OF_ONE if metadata_only else JSON
         return self._json("PATCH", path, query, body, content_type=PATCH_TYPES[kind], accept=accept)
 
     def delete(self, path: str, body: dict | None = None, **query) -> dict:
