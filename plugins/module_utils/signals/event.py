@@ -102,6 +102,11 @@ def clean(value: object, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
+def has_blank(text: str) -> bool:
+    """Whether a text is more than one word; an id is one."""
+    return any(character.isspace() for character in text)
+
+
 def pci(text: object) -> str | None:
     """A PCI address as `dddd:bb:dd`, lower case, without function; no domain is domain 0. None where it is none."""
     match = _PCI.fullmatch(str(text).strip())

@@ -13,10 +13,11 @@ needs only what it changes.
 
 from __future__ import annotations
 
+import fnmatch
 import functools
 import glob
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ansible_collections.goodput.fleet.plugins.module_utils.records import quickcheck, schema, yamltree
@@ -92,6 +93,20 @@ class Table:
             if entries:  # codes out of a log are without end, those of the table are not
                 self._meanings[code] = found
         return found
+
+    def choose(self, code: str, fields: Mapping[str, str]) -> Meaning:
+        """Of a code with several entries, or that only the pattern of an entry fits (`Frequent*Restart`).
+
+        The code's own entries come before patterns; the first whose `match` fits `fields` holds.
+        """
+        for key in (code, *self._fitting(code)):
+            for entry in self.entries.get(key, ()):
+                if fits(entry, fields):
+                    return _meaning(code, entry, True)
+        return _meaning(code, self.unknown, False)
+
+    def _fitting(self, code: str) -> list[str]:
+        return [key for key in self.entries if "*" in key and fnmatch.fnmatchcase(code, key)]
 
 
 class Tables:
@@ -204,6 +219,16 @@ def _meaning(code: str, entry: dict, known: bool) -> Meaning:
         clears=tuple(entry.get("clears", ())),
         entry=entry,
     )
+
+
+def fits(entry: dict, fields: Mapping[str, str]) -> bool:
+    """Whether each field that the entry's `match` names has one of its patterns; case does not count."""
+    for field, patterns in entry.get("match", {}).items():
+        found = fields.get(field, "").lower()
+        patterns = [patterns] if isinstance(patterns, str) else patterns
+        if not any(fnmatch.fnmatchcase(found, pattern.lower()) for pattern in patterns):
+            return False
+    return True
 
 
 def severity(entry: dict) -> str:
