@@ -17,7 +17,7 @@ import fnmatch
 import functools
 import glob
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ansible_collections.goodput.fleet.plugins.module_utils.records import quickcheck, schema, yamltree
@@ -72,6 +72,7 @@ class Table:
         self.recovery: dict[int, dict] = {}
         self.watches: list[dict] = []
         self._meanings: dict[str, Meaning] = {}
+        self._patterns: list[str] = []
 
     def extend(self, spec: dict) -> None:
         """Takes over a document's spec; its codes replace those that are there."""
@@ -79,6 +80,7 @@ class Table:
         for entry in spec["entries"]:
             fresh.setdefault(entry["code"], []).append(entry)
         self.entries.update(fresh)
+        self._patterns = [code for code in self.entries if "*" in code]
         self.unknown = spec.get("unknown", self.unknown)
         self.recovery.update({action["code"]: action for action in spec.get("recoveryActions", [])})
         self.watches = spec.get("watches", self.watches)
@@ -99,14 +101,18 @@ class Table:
 
         The code's own entries come before patterns; the first whose `match` fits `fields` holds.
         """
-        for key in (code, *self._fitting(code)):
-            for entry in self.entries.get(key, ()):
+        for key in self._keys(code):
+            for entry in self.entries[key]:
                 if fits(entry, fields):
                     return _meaning(code, entry, True)
         return _meaning(code, self.unknown, False)
 
-    def _fitting(self, code: str) -> list[str]:
-        return [key for key in self.entries if "*" in key and fnmatch.fnmatchcase(code, key)]
+    def _keys(self, code: str) -> Iterator[str]:
+        if code in self.entries:
+            yield code
+        for key in self._patterns:
+            if fnmatch.fnmatchcase(code, key):
+                yield key
 
 
 class Tables:
