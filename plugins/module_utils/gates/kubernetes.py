@@ -10,7 +10,6 @@ Statuses: held, released, unchanged, refused, failed.
 
 from __future__ import annotations
 
-import difflib
 import random
 import threading
 import time
@@ -114,7 +113,7 @@ class _Run:
         def one(name: str) -> None:
             node = None if known is None else known.get(name)
             if known is not None and node is None:
-                missing = NotFound("there is no such node", hint=_near(name, known))
+                missing = NotFound("there is no such node")
                 self._fail(name, by_node[name], wants, results, missing)
                 return
             for index in by_node[name]:  # one after the other: they are one object
@@ -181,11 +180,6 @@ class _Run:
             node["metadata"] = answer.get("metadata") or node["metadata"]
             return change, node
         raise AssertionError("not reached")
-
-
-def _near(name: str, known: Mapping) -> str:
-    close = difflib.get_close_matches(name, known, n=1) if len(known) <= 5000 else []
-    return f"did you mean {close[0]}?" if close else ""
 
 
 def _failure(name: str, want: Mapping, error: FleetError) -> dict:
