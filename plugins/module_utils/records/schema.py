@@ -18,7 +18,16 @@ from ansible_collections.goodput.fleet.plugins.module_utils.records.errors impor
 )
 
 API_VERSION = "goodput.fleet/v1alpha1"
-KINDS = ("Overlay", "Registry", "RecipeLock", "Snapshot", "DriftReport", "HealthEvent", "SignalTable")
+KINDS = (
+    "Overlay",
+    "Registry",
+    "RecipeLock",
+    "Snapshot",
+    "DriftReport",
+    "HealthEvent",
+    "SignalTable",
+    "QuarantinePolicy",
+)
 
 
 def load(path: str, kind: str) -> yamltree.Document:
@@ -71,6 +80,7 @@ def _validator(kind: str):
         driftreport,
         healthevent,
         overlay,
+        quarantinepolicy,
         recipelock,
         registry,
         signaltable,
@@ -85,7 +95,7 @@ def _validator(kind: str):
             code="missing-library",
             hint="pip install jsonschema",
         ) from error
-    schemas = (driftreport, healthevent, overlay, recipelock, registry, signaltable, snapshot)
+    schemas = (driftreport, healthevent, overlay, quarantinepolicy, recipelock, registry, signaltable, snapshot)
     found = {module.__name__.rpartition(".")[2]: module.SCHEMA for module in schemas}
     return jsonschema.Draft202012Validator(found[kind.lower()])
 

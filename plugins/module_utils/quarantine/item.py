@@ -1,0 +1,169 @@
+# Copyright (c) 2026 goodput.fleet contributors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A HealthEvent as decisions need it: its times, entities and class at hand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from ansible_collections.goodput.fleet.plugins.module_utils.quarantine import moments
+
+DEVICES = ("GPU_UUID", "PCI", "GPU")  # kinds of entities that name a GPU
+WHOLE = (*DEVICES, "NVSWITCH", "NIC", "NODE")  # others name a part of one of these
+SEVERITY = {"fatal": 0, "error": 1, "warning": 2, "info": 3}
+OUR_OWN = ("application", "consequence")  # classes that are not the node's fault
+
+# Of Xids whose event does not say it: other monitors report codes without their class.
+# code: (class, codes that bring it about, where those are found)
+XIDS: dict[str, tuple[str, tuple[str, ...], str]] = {
+    "8": ("application", (), ""),
+    "11": ("application", (), ""),
+    "13": ("application", (), ""),
+    "25": ("application", (), ""),
+    "31": ("application", (), ""),
+    "32": ("application", (), ""),
+    "43": ("application", ("13", "31", "94", "109"), "gpu"),
+    "45": ("consequence", ("*",), "node"),
+    "63": ("memory", ("48", "94", "171"), "gpu"),
+    "68": ("application", (), ""),
+    "69": ("application", (), ""),
+    "74": ("link", ("79",), "domain"),
+    "94": ("memory", ("48", "171", "172"), "gpu"),
+    "95": ("memory", ("48", "171", "172"), "gpu"),
+    "119": ("driver", ("79",), "gpu"),
+    "120": ("driver", ("79",), "gpu"),
+    "145": ("link", ("149",), "domain"),
+    "154": ("recovery", ("*",), "gpu"),
+    "155": ("link", ("149",), "domain"),
+}
+_PCI = re.compile(r"(?:([0-9a-f]{1,8}):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})(?:\.[0-9a-f])?")
+_DCGM_XID = re.compile(r"\bXID\s+(\d{1,4})\b", re.IGNORECASE)
+
+
+class Item:
+    """One event. `at` and `last` are microseconds; `key` puts events in order.
+
+    `mono`: when it was first and last seen in seconds since boot, where no other clock is known.
+    """
+
+    __slots__ = (
+        "action",
+        "at",
+        "cause_code",
+        "causes",
+        "cls",
+        "codes",
+        "doc",
+        "fatal",
+        "gpus",
+        "key",
+        "last",
+        "mono",
+        "name",
+        "node",
+        "overrides",
+        "received",
+        "root",
+        "space",
+        "spec",
+        "within",
+    )
+
+    def __init__(self, document: Mapping, now: int):
+        spec = document["spec"]
+        metadata = spec.get("metadata") or {}
+        self.doc, self.spec = document, spec
+        self.name, self.node = document["metadata"]["name"], spec["nodeName"]
+        received = moments.micros(spec.get("receivedTimestamp"))
+        generated = moments.micros(spec.get("generatedTimestamp"))
+        # an event that nobody stamped has just been handed over, unless its monitor dated it
+        self.received = received if received is not None else generated if generated is not None else now
+        self.at = generated if generated is not None else self.received
+        self.last = max(self.at, moments.micros(metadata.get("lastTimestamp")) or self.at)
+        first, last = _seconds(metadata.get("kernelTime")), _seconds(metadata.get("lastKernelTime"))
+        self.mono = None if generated is not None or first is None else (first, max(first, last or first))
+        self.key = (self.at, (spec.get("source") or {}).get("line") or 0, self.name)
+        self.codes = tuple(spec.get("errorCode") or ())
+        self.space = spec.get("codeSpace") or "other"
+        self.action = spec.get("recommendedAction") or "UNKNOWN"
+        self.fatal = spec["isFatal"] and not spec["isHealthy"]
+        self.root: Item = self
+        self.gpus: tuple[tuple[str, str], ...] = ()
+        self._meaning(metadata)
+        self.overrides = metadata.get("overrides") == "true"
+
+    def _meaning(self, metadata: Mapping) -> None:
+        self.cls = metadata.get("class") or ""
+        self.within = metadata.get("within") or ""
+        self.causes = tuple((metadata.get("consequenceOf") or "").split(",")) if metadata.get("consequenceOf") else ()
+        self.cause_code = metadata.get("causeCode") or ""
+        if self.cls:
+            return
+        if self.codes == ("DCGM_FR_XID_ERROR",):
+            found = _DCGM_XID.search(self.spec.get("message") or "")
+            known = XIDS.get(found[1]) if found else None
+        elif len(self.codes) == 1 and self.space in ("xid", "other"):
+            known = XIDS.get(self.codes[0])
+        else:
+            known = None
+        if known:
+            self.space = "xid" if self.space == "other" else self.space
+            self.cls, causes, within = known
+            self.causes = self.causes or causes
+            self.within = self.within or within
+
+    def date(self, at: int, last: int) -> None:
+        self.at, self.last = at, last
+        self.key = (at, *self.key[1:])
+
+    @property
+    def severity(self) -> int:
+        """From 0, the worst."""
+        return SEVERITY.get(self.spec.get("severity") or ("fatal" if self.fatal else "error"), 1)
+
+    @property
+    def echo(self) -> bool:
+        """Whether anything at all may have brought it about, so that it explains nothing itself."""
+        return "*" in self.causes
+
+    def locate(self) -> None:
+        """Sets `gpus`: the names of the GPUs it concerns."""
+        found = entities(self.spec)
+        self.gpus = tuple((kind, value) for kind in DEVICES for value in sorted(found.get(kind, ())))
+
+    def title(self) -> str:
+        """As `Xid 79`, `DCGM_FR_NVLINK_DOWN` or the check's name."""
+        code = ", ".join(self.codes)
+        if not code:
+            return self.spec["checkName"]
+        return {"xid": f"Xid {code}", "sxid": f"SXid {code}"}.get(self.space, code)
+
+
+def entities(spec: Mapping) -> dict[str, set[str]]:
+    """The values by kind, with PCI addresses and UUIDs in one spelling."""
+    found: dict[str, set[str]] = {}
+    for entity in spec.get("entitiesImpacted") or ():
+        kind, value = entity["entityType"], entity["entityValue"].strip()
+        if kind == "PCI":
+            value = _address(value)
+        elif kind == "GPU_UUID":
+            value = value.lower()
+        found.setdefault(kind, set()).add(value)
+    return found
+
+
+def _address(text: str) -> str:
+    match = _PCI.fullmatch(text.lower())
+    if not match:
+        return text.lower()
+    domain, bus, device = (int(part or "0", 16) for part in match.groups())
+    return f"{domain:04x}:{bus:02x}:{device:02x}"
+
+
+def _seconds(text: str | None) -> float | None:
+    try:
+        return float(text) if text else None
+    except ValueError:
+        return None
