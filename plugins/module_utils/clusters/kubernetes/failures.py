@@ -69,7 +69,7 @@ def from_status(method: str, path: str, status: int, body: bytes, settings) -> F
     elif status in (400, 405, 406, 413, 415, 422, 429) and status != 429:
         error = Refused(f"cannot {what}: {said}", code="refused", hint=_scheme_hint(said))
     elif status == 429 and is_disruption_budget(answer):
-        error = Refused(f"cannot {what}: {said}", code="disruption-budget")
+        error = Refused(f"cannot {what}: {said} {_causes(answer)}".rstrip(), code="disruption-budget")
     else:
         error = Unavailable(f"{settings.host} answered {status} to {what}: {said}", code="server-error")
     error.status, error.reason = status, str(answer.get("reason") or "")
@@ -93,6 +93,11 @@ def is_disruption_budget(answer: dict) -> bool:
     """Whether a 429 is an eviction that a PodDisruptionBudget forbids, which waiting a second does not cure."""
     causes = (answer.get("details") or {}).get("causes") or []
     return any(cause.get("reason") == "DisruptionBudget" for cause in causes)
+
+
+def _causes(answer: dict) -> str:
+    """Which budget it is, and how many pods it needs."""
+    return " ".join(cause.get("message") or "" for cause in answer["details"]["causes"]).strip()
 
 
 def _status_object(body: bytes) -> dict:
