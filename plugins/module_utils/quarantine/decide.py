@@ -24,7 +24,7 @@ Level-triggered: it says what should be, from all reports that count now. What s
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ansible_collections.goodput.fleet.plugins.module_utils.quarantine import active, breaker, moments, scope
@@ -261,3 +261,9 @@ def entries(decision: Mapping) -> list[dict]:
     """What the ledger has to hold before the decision's gates are written."""
     keys = ("node", "domain", "owner", "rule", "ruleDigest", "evidence")
     return [{**{key: gate[key] for key in keys}, "at": decision["now"]} for gate in decision["gates"]]
+
+
+def admission(policy: Policy, nodes: Iterable[Mapping], now: datetime.datetime) -> Callable:
+    """What the ledger asks when it reserves: (ledger, wanted) -> (admitted, blocked). See breaker.admission."""
+    domains = {facts["name"]: breaker.domain_of(facts, policy.breaker.labels) for facts in nodes}
+    return breaker.admission(policy.breaker, domains, moments.of(now))

@@ -74,14 +74,8 @@ def test_every_broken_rule_is_told_at_once_with_line_and_column():
         ("  maxAge: 0h\n  rules: [{name: a, expression: 'true'}]\n", "maxAge"),
         ("  maxAge: 60\n  rules: [{name: a, expression: 'true'}]\n", "60 is a integer, not a string"),
         ("  breaker: {fleet: {max: 0}}\n  rules: [{name: a, expression: 'true'}]\n", "spec.breaker.fleet.max"),
-        (
-            "  breaker: {fleet: {percent: 101}}\n  rules: [{name: a, expression: 'true'}]\n",
-            "spec.breaker.fleet.percent",
-        ),
-        (
-            "  breaker: {domain: {label: 'a b'}}\n  rules: [{name: a, expression: 'true'}]\n",
-            "spec.breaker.domain.label",
-        ),
+        ("  breaker: {fleet: {percent: 101}}\n  rules: [{name: a, expression: 'true'}]\n", "breaker.fleet.percent"),
+        ("  breaker: {domain: {label: a b}}\n  rules: [{name: a, expression: 'true'}]\n", "breaker.domain.label"),
         ("  rules: [{name: a, expression: ''}]\n", "spec.rules[0].expression"),
         ("  rules: [{name: a, expression: true}]\n", "put it in quotes"),
         ("  rules: [{name: a}]\n", "'expression' is missing"),
