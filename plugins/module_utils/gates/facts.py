@@ -19,6 +19,14 @@ def name_of(node: Mapping) -> str:
     return (node.get("metadata") or {}).get("name") or ""
 
 
+def ready(node: Mapping) -> str:
+    """Status of the condition Ready: "True", "False", or "Unknown" when it is that or not there."""
+    for each in (node.get("status") or {}).get("conditions") or ():
+        if each.get("type") == "Ready" and each.get("status") in ("True", "False"):
+            return each["status"]
+    return "Unknown"
+
+
 def node_facts(node: Mapping, pool_taints: Iterable[str] = ()) -> dict:
     """{name, labels, annotations, taints: [{key, value, effect}], unschedulable, ready: "True"|"False"|"Unknown",
     bootId, providerId, conditions: {type: {status, reason, message}}, gates: [owners], external: [entries of
@@ -31,7 +39,6 @@ def node_facts(node: Mapping, pool_taints: Iterable[str] = ()) -> dict:
         for each in status.get("conditions") or ()
         if each.get("type")
     }
-    ready = (conditions.get("Ready") or {}).get("status")
     return {
         "name": name_of(node),
         "labels": dict(metadata.get("labels") or {}),
@@ -40,7 +47,7 @@ def node_facts(node: Mapping, pool_taints: Iterable[str] = ()) -> dict:
             {part: taint.get(part) or "" for part in ("key", "value", "effect")} for taint in spec.get("taints") or ()
         ],
         "unschedulable": is_cordoned(node),
-        "ready": ready if ready in ("True", "False") else "Unknown",
+        "ready": ready(node),
         "bootId": boot_id(node),
         "providerId": spec.get("providerID") or "",
         "conditions": conditions,

@@ -67,6 +67,11 @@ def owner_problem(owner: object, where: str = "owner") -> Problem | None:
     return Problem("gate-owner", f"{owner!r} is not the name of an owner", path=where, hint=hint)
 
 
+def annotation_problem(owner: object, where: str = "owner") -> Problem | None:
+    """Laxer: whatever can be the name of an annotation, as somebody may have written one by hand."""
+    return None if isinstance(owner, str) and _NAME.fullmatch(owner) else owner_problem(owner, where)
+
+
 def taint_problems(taint: object, where: str = "taint") -> list[Problem]:
     """What Kubernetes would refuse in a taint."""
 

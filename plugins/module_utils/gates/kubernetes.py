@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from urllib.parse import quote
 
 from ansible_collections.goodput.fleet.plugins.module_utils.gates import gate as gates_
 from ansible_collections.goodput.fleet.plugins.module_utils.gates import model
@@ -83,6 +84,22 @@ def release_many(
 def read_nodes(client, selector: str | None = None) -> dict[str, dict]:
     """Raw nodes by name, all of them or those that a label selector names."""
     return {name_of(node): node for node in client.list(NODES, labelSelector=selector or None)}
+
+
+def find_nodes(client, names: Iterable[str] | None = None, selector: str | None = None) -> dict[str, dict]:
+    """Raw nodes by name: those named that are there, or as read_nodes()."""
+    if names is None:
+        return read_nodes(client, selector)
+    wanted = list(dict.fromkeys(names))
+    if len(wanted) > FEW:
+        found = read_nodes(client)
+        return {name: found[name] for name in wanted if name in found}
+    nodes = ((name, client.find(_path(name))) for name in wanted)
+    return {name: node for name, node in nodes if node is not None}
+
+
+def _path(name: str) -> str:
+    return f"{NODES}/{quote(name, safe='')}"
 
 
 def _wrong(want: Mapping, where: str) -> list[Problem]:
@@ -156,7 +173,7 @@ class _Run:
 
     def _write(self, name: str, decide: Decide, node: dict | None) -> tuple[model.Change, dict]:
         """Read, decide, write; from the start when somebody else wrote in between."""
-        path, maybe_done = f"{NODES}/{name}", None
+        path, maybe_done = _path(name), None
         for attempt in range(CONFLICTS + 1):
             if node is None:
                 node = self.client.get(path)
