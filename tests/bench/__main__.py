@@ -7,7 +7,7 @@ import sys
 
 AREAS = {
     "recipes": ["recipes_resolve", "bundles_render", "playbook_start", "embedded_cluster", "drift_scale"],
-    "gates": ["signals_parse"],
+    "gates": ["signals_parse", "quarantine_decide"],
 }
 
 

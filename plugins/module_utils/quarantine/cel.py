@@ -51,7 +51,10 @@ class Expression:
 
     def evaluate(self, activation) -> object:
         """The value, or a Failure. `activation` is of the same environment."""
-        result = self._eval(activation)
+        try:
+            result = self._eval(activation)
+        except RuntimeError as error:  # of loops in loops that take too long
+            return Failure(_runtime(str(error).removesuffix(" [INTERNAL]")))
         if result.type() == self._error:
             return Failure(_runtime(str(result.value())))
         return result.plain_value()

@@ -14,6 +14,8 @@ DEVICES = ("GPU_UUID", "PCI", "GPU")  # kinds of entities that name a GPU
 WHOLE = (*DEVICES, "NVSWITCH", "NIC", "NODE")  # others name a part of one of these
 SEVERITY = {"fatal": 0, "error": 1, "warning": 2, "info": 3}
 OUR_OWN = ("application", "consequence")  # classes that are not the node's fault
+XID_OF_DCGM = ("DCGM_FR_XID_ERROR",)  # the Xid stands in its message only
+VAGUE = ("NONE", "CONTACT_SUPPORT", "UNKNOWN")  # no verdict of the driver
 
 # Of Xids whose event does not say it: other monitors report codes without their class.
 # code: (class, codes that bring it about, where those are found)
@@ -39,7 +41,7 @@ XIDS: dict[str, tuple[str, tuple[str, ...], str]] = {
     "155": ("link", ("149",), "domain"),
 }
 _PCI = re.compile(r"(?:([0-9a-f]{1,8}):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})(?:\.[0-9a-f])?")
-_DCGM_XID = re.compile(r"\bXID\s+(\d{1,4})\b", re.IGNORECASE)
+_XID_OF_DCGM = re.compile(r"\bXID\s+(\d{1,4})\b", re.IGNORECASE)
 
 
 class Item:
@@ -86,33 +88,33 @@ class Item:
         self.mono = None if generated is not None or first is None else (first, max(first, last or first))
         self.key = (self.at, (spec.get("source") or {}).get("line") or 0, self.name)
         self.codes = tuple(spec.get("errorCode") or ())
-        self.space = spec.get("codeSpace") or "other"
+        self.space = _space(spec, self.codes)
         self.action = spec.get("recommendedAction") or "UNKNOWN"
         self.fatal = spec["isFatal"] and not spec["isHealthy"]
         self.root: Item = self
         self.gpus: tuple[tuple[str, str], ...] = ()
         self._meaning(metadata)
-        self.overrides = metadata.get("overrides") == "true"
+        told = self.cls == "recovery" and self.space in ("nvml", "dcgm") and self.action not in VAGUE
+        self.overrides = told or metadata.get("overrides") == "true"
 
     def _meaning(self, metadata: Mapping) -> None:
         self.cls = metadata.get("class") or ""
         self.within = metadata.get("within") or ""
         self.causes = tuple((metadata.get("consequenceOf") or "").split(",")) if metadata.get("consequenceOf") else ()
         self.cause_code = metadata.get("causeCode") or ""
-        if self.cls:
+        if self.cls and self.codes != XID_OF_DCGM:
             return
-        if self.codes == ("DCGM_FR_XID_ERROR",):
-            found = _DCGM_XID.search(self.spec.get("message") or "")
-            known = XIDS.get(found[1]) if found else None
-        elif len(self.codes) == 1 and self.space in ("xid", "other"):
-            known = XIDS.get(self.codes[0])
-        else:
-            known = None
-        if known:
-            self.space = "xid" if self.space == "other" else self.space
-            self.cls, causes, within = known
+        codes = self.codes if self.space == "xid" else ()
+        if self.codes == XID_OF_DCGM:
+            codes = _XID_OF_DCGM.findall(self.spec.get("message") or "")
+        known = [XIDS.get(code) for code in codes]
+        if len(known) == 1 and known[0]:
+            cls, causes, within = known[0]
+            self.cls = self.cls if self.cls and cls not in OUR_OWN else cls
             self.causes = self.causes or causes
             self.within = self.within or within
+        elif known and all(one and one[0] in OUR_OWN for one in known):
+            self.cls = "application"
 
     def date(self, at: int, last: int) -> None:
         self.at, self.last = at, last
@@ -152,6 +154,13 @@ def entities(spec: Mapping) -> dict[str, set[str]]:
             value = value.lower()
         found.setdefault(kind, set()).add(value)
     return found
+
+
+def _space(spec: Mapping, codes: tuple[str, ...]) -> str:
+    """Monitors that know no code spaces report the Xids of GPUs as bare numbers."""
+    space = spec.get("codeSpace") or "other"
+    numbers = codes and all(code.isdecimal() and len(code) <= 3 for code in codes)
+    return "xid" if space == "other" and numbers and spec["componentClass"] == "GPU" else space
 
 
 def _address(text: str) -> str:
