@@ -64,7 +64,7 @@ def parse(
                     unparsed.add(part.line, part.text or notice.code, f"{notice.code}: {reason}")
                     continue
                 events.append(_event(notice, name, instance, tables, boot_id, received, source_name, part))
-    return {"events": events, "unparsed": unparsed.items, "unparsedTotal": unparsed.total, "lines": lines}
+    return {"events": events, "unparsed": unparsed.in_order(), "unparsedTotal": unparsed.total, "lines": lines}
 
 
 def _parts(text: str, unparsed: event.Unparsed, source: str) -> list[documents.Part]:

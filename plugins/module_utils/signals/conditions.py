@@ -76,7 +76,7 @@ def parse(
         condition.node = condition.node or node
         condition.boot = condition.boot or boot_id
         events += judge.events(condition)
-    return {"events": events, "unparsed": unparsed.items, "unparsedTotal": unparsed.total, "lines": lines}
+    return {"events": events, "unparsed": unparsed.in_order(), "unparsedTotal": unparsed.total, "lines": lines}
 
 
 # what the input holds

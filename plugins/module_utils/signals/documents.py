@@ -19,6 +19,9 @@ TRIES = 100  # broken documents after which none is sought over several lines an
 
 _DECODER = json.JSONDecoder()
 _START = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
+_LIST = re.compile(r"(?:---[ \t]*\n|[ \t]*(?:#[^\n]*)?\n)*- ")
+_ITEM = re.compile(r"^- ", re.MULTILINE)
+_ANCHOR = re.compile(r"(?:^|[\s\[{,:-])[&*][A-Za-z0-9_]")
 
 
 @dataclass(slots=True)
@@ -143,9 +146,15 @@ def _cut(error: ValueError, text: str) -> bool:
 
 
 def _yaml(text: str, unparsed: event.Unparsed, source: str) -> Iterator[Part]:
+    """The documents of a stream; of a list its items, each by itself, which costs less and loses less."""
     starts = [match.start() for match in _START.finditer(text)]
     if not starts or text[: starts[0]].strip():
         starts.insert(0, 0)
+    if not _ANCHOR.search(text):
+        items = [match.start() for match in _ITEM.finditer(text)]
+        heads = {start for start in starts if not _LIST.match(text, start)}
+        if items and not heads:
+            starts = sorted({*starts, *items})
     number, before = 1, 0
     for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
         number += text.count("\n", before, start)

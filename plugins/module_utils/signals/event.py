@@ -128,3 +128,7 @@ class Unparsed:
         self.total += 1
         if len(self.items) < self.limit:
             self.items.append({"line": line, "text": clean(text, SOURCE_LIMIT), "reason": reason})
+
+    def in_order(self) -> list[dict]:
+        """By line; a document is read before what it holds."""
+        return sorted(self.items, key=lambda item: item["line"] or 0)
