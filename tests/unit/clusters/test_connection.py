@@ -241,6 +241,8 @@ def test_a_malformed_kubeconfig_is_told_by_line(tmp_path, content, text):
         ({"host": "https://h", "ca_cert": "/nowhere/ca"}, "/nowhere/ca: ca_cert: no such file"),
         ({"host": "https://h", "proxy": "socks9://x"}, "the proxy 'socks9://x' cannot be used"),
         ({"host": "https://"}, "is not the address"),
+        ({"host": "https://[bad"}, "is not the address"),
+        ({"host": "https://a b"}, "is not the address of a server"),
     ],
 )
 def test_what_is_wrong_with_options(params, text):

@@ -88,7 +88,7 @@ def _override(settings: configs.Settings, params: dict) -> configs.Settings:
     if params.get("host"):
         host = params["host"] if "://" in params["host"] else f"https://{params['host']}"
         settings.host = host.rstrip("/")
-    if not urlsplit(settings.host).hostname or urlsplit(settings.host).scheme not in ("http", "https"):
+    if not _is_address(settings.host):
         raise InvalidDocument(
             f"{settings.host!r} is not the address of an API server", path="host", hint="https://HOST:PORT"
         )
@@ -113,6 +113,13 @@ def _override(settings: configs.Settings, params: dict) -> configs.Settings:
             raise NotFound("no such file", file=path, path=option)
     settings.proxy = _proxy(settings)
     return settings
+
+
+def _is_address(host: str) -> bool:
+    try:
+        return bool(urlsplit(host).hostname) and urlsplit(host).scheme in ("http", "https")
+    except ValueError:
+        return False
 
 
 def _proxy(settings: configs.Settings) -> str | None:

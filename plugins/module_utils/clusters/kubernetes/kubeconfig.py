@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -25,6 +26,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.records.errors impor
     nearest,
 )
 
+HEADER_SECONDS = 5  # between two questions whether the token is still good, which cost as much as a request
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 PATH_FIELDS = {"clusters": ("certificate-authority",), "users": ("client-certificate", "client-key", "tokenFile")}
 SECRET_FIELDS = ("token", "password", "client-key-data", "id-token", "refresh-token", "access-token", "client-secret")
@@ -48,6 +50,7 @@ class Settings:
     source: object = None  # kubernetes.client.Configuration, refreshes its token by itself
     reload: Callable[[], object] | None = None  # loads it anew, when the server says 401 before the token's own end
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _header: tuple[float, str | None] = field(default=(0.0, None), repr=False)  # good until, the header
 
     def authorization(self) -> str | None:
         """The Authorization header for the next request."""
@@ -55,10 +58,15 @@ class Settings:
             return f"Bearer {self.static_token}"
         if self.source is None:
             return None
+        until, header = self._header
+        if time.monotonic() < until:
+            return header
         with self._lock:  # the refresh may start a program: once is enough
             if self.source.refresh_api_key_hook:
                 self.source.refresh_api_key_hook(self.source)
-            return _token_of(self.source)
+            header = _token_of(self.source)
+            self._header = time.monotonic() + HEADER_SECONDS, header
+            return header
 
     def renew(self) -> bool:
         """Fetches the credential again. True when that gave another one."""
@@ -67,6 +75,7 @@ class Settings:
         with self._lock:
             before = _token_of(self.source)
             self.source = self.reload()
+            self._header = 0.0, None
             return _token_of(self.source) not in (None, before)
 
 
