@@ -47,7 +47,7 @@ def parse(
     """`node` is where the notices were read, for those that name no instance; `nodes` says which node an instance is:
     {instance id: node}, or a list of Nodes. Raises InvalidDocument for neither text nor data, and for such `nodes`.
     """
-    unparsed = event.Unparsed()
+    unparsed, received = event.Unparsed(), dates.received(received)
     instances = Instances(nodes)
     text = documents.plain(value, "notices of a cloud, as text or data")
     lines = documents.count(text) if text is not None else 0

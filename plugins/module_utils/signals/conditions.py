@@ -61,7 +61,7 @@ def parse(
     source_name: str = "node conditions",
 ) -> dict:
     """`node` and `boot_id` hold where the input does not tell. Raises InvalidDocument for neither text nor data."""
-    unparsed = event.Unparsed()
+    unparsed, received = event.Unparsed(), dates.received(received)
     text = documents.plain(value, "Nodes, or text of their conditions")
     if text is None:
         parts, lines = [documents.Part(value)], 0

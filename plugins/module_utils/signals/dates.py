@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Mapping
 
+from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import InvalidDocument
 from ansible_collections.goodput.fleet.plugins.module_utils.signals import timestamps
 
 _MAIL = re.compile(  # Thu, 1 Nov 2018 22:00:00 GMT; 21 Jan 2019 09:00:43 GMT; Thu, 30 Oct 2025 19:26:44 -0400
@@ -27,6 +28,18 @@ def utc(value: object) -> str | None:
     """
     found = micros(value)
     return timestamps.utc(found) if found is not None and found > 0 else None
+
+
+def received(value: object) -> str | None:
+    """What a caller says about when something came in; None for none. Raises InvalidDocument for what is no time."""
+    if value is None:
+        return None
+    found = utc(value)
+    if found is None:
+        raise InvalidDocument(
+            f"received is {value!r}, which is no time", path="received", hint="such as 2026-03-06T09:34:56Z"
+        )
+    return found
 
 
 def micros(value: object) -> int | None:

@@ -41,11 +41,13 @@ class Part:
 
 
 def plain(value: object, what: str) -> str | None:
-    """The text of text or bytes, None of data. Raises InvalidDocument for what is neither."""
+    """The text of text, bytes or a list of lines, None of data. Raises InvalidDocument for what is neither."""
     if isinstance(value, (bytes, bytearray)):
         return bytes(value).decode("utf-8", "replace")
     if isinstance(value, str):
         return str(value)
+    if isinstance(value, (list, tuple)) and value and all(isinstance(line, str) for line in value):
+        return "\n".join(value)
     if isinstance(value, (Mapping, list, tuple)):
         return None
     raise InvalidDocument(f"takes {what}, not {type(value).__name__}")

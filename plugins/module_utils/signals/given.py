@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 
 from ansible_collections.goodput.fleet.plugins.module_utils.records import quickcheck, schema, yamltree
 from ansible_collections.goodput.fleet.plugins.module_utils.records.schemas import healthevent
-from ansible_collections.goodput.fleet.plugins.module_utils.signals import documents, event, given_foreign
+from ansible_collections.goodput.fleet.plugins.module_utils.signals import dates, documents, event, given_foreign
 from ansible_collections.goodput.fleet.plugins.module_utils.signals.tables import Tables
 
 DEPTH = 8  # wrappings of an event: log record, batch, database document, change stream
@@ -44,7 +44,7 @@ def parse(
     unparsed, ignored, events = event.Unparsed(), {}, []
     text = documents.plain(value, "health events, as text or data")
     parts = [documents.Part(value)] if text is None else documents.read(text, unparsed, source_name)
-    context = given_foreign.Context(tables, node, boot_id, received, source_name)
+    context = given_foreign.Context(tables, node, boot_id, dates.received(received), source_name)
     for part in parts:
         there = False
         for path, data, stamps in _walk(part.data, (), {}):
