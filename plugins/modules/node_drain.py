@@ -376,8 +376,9 @@ def main() -> None:
     params = module.params
     try:
         request = drain_request.read(params)
-        client = connect(params, module.no_log_values)
-        writer = connect(params, module.no_log_values, attempts=1)  # the drain repeats within its own time
+        client = connect(params, module.no_log_values, attempts=3, read_timeout=30)
+        # not repeated by itself: the drain does that, within its own time
+        writer = connect(params, module.no_log_values, attempts=1, read_timeout=30)
         drain = Drain(client, writer, request)
         results, waited = (drain.preview(), 0.0) if module.check_mode else drain.run()
     except FleetError as error:

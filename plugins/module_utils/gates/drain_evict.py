@@ -17,12 +17,13 @@ from ansible_collections.goodput.fleet.plugins.module_utils.records.errors impor
 )
 
 MAX_BACKOFF = 30.0
+EXACT_TRIES = 3  # conflicts after which a pod that changes all the time is held by its uid alone
 
 
-def request(client, step: Step) -> None:
+def request(client, step: Step, exact: bool = True) -> None:
     """Ask for it. The uid keeps a new pod of the same name, the version a pod that has changed since, from harm."""
     pod = step.pod
-    options: dict = {"preconditions": {"uid": pod.uid, "resourceVersion": pod.version}}
+    options: dict = {"preconditions": {"uid": pod.uid, **({"resourceVersion": pod.version} if exact else {})}}
     if step.grace is not None:
         options["gracePeriodSeconds"] = step.grace
     path = api_path("v1", "pods", pod.namespace, pod.name)
@@ -40,38 +41,39 @@ def request(client, step: Step) -> None:
 
 def attempt(client, step: Step, before: Attempt | None, budgets: list[str], now: float, interval: float) -> Attempt:
     """Ask, and say what came of it. `budgets`: names of those that select the pod, `now` in Unix seconds."""
-    tries = (before.tries if before else 0) + 1
-    made = Attempt(tries=tries, next_at=now + min(MAX_BACKOFF, interval * 2 ** min(tries - 1, 8)))
+    before = before or Attempt()
+    made = Attempt(tries=before.tries + 1, conflicts=before.conflicts, unsure=before.unsure)
+    made.next_at = now + min(MAX_BACKOFF, interval * 2 ** min(before.tries, 8))
     try:
-        request(client, step)
+        request(client, step, exact=before.conflicts < EXACT_TRIES)
         made.accepted = True
     except NotFound:
         made.message = "was gone already"
     except Conflict:
         # it changed since it was looked at, or is another pod by now: the next look tells
-        made.message, made.next_at, made.tries = "changed meanwhile, is looked at again", now, tries - 1
+        made.tries, made.conflicts, made.next_at = before.tries, before.conflicts + 1, now
+        made.message = "changed meanwhile, is looked at again"
     except FleetError as error:
         _refused(made, error, budgets, now)
-    made.unsure = made.unsure or bool(before and before.unsure)
     return made
 
 
 def _refused(made: Attempt, error: FleetError, budgets: list[str], now: float) -> None:
-    code, status = error.problems[0].code, getattr(error, "status", None)
-    text = str(error)
-    if code == "disruption-budget":
+    problem, status, text = error.problems[0], getattr(error, "status", None), str(error)
+    if problem.code == "disruption-budget":
         names = ", ".join(budgets) or "whose name is not known"
         made.blocked, made.message = True, f"PodDisruptionBudget {names} forbids it: {_said(text)}"
     elif status == 500 and ("PodDisruptionBudget" in text or len(budgets) > 1):
         made.blocked, made.message = True, several(budgets)
-    elif isinstance(error, Denied):
+    elif isinstance(error, Denied) and (status == 401 or problem.hint.startswith("user ")):
         made.final, made.message = True, text
     elif isinstance(error, Unavailable):
-        made.unsure = status in (None, 502, 504)  # the request may have got through
+        made.unsure = made.unsure or status in (None, 502, 504)  # the request may have got through
         made.next_at = max(made.next_at, now + min(MAX_BACKOFF, getattr(error, "retry_after", 0.0)))
         made.message = f"{text}; it is asked again"
-    else:
-        made.blocked, made.message = True, f"the API server refuses it: {_said(text)}"
+    else:  # an admission rule, or a namespace that is being deleted
+        said = problem.hint if isinstance(error, Denied) else _said(text)
+        made.blocked, made.message = True, f"the API server refuses it: {said}"
 
 
 def _said(text: str) -> str:

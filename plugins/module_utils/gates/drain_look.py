@@ -11,7 +11,12 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from ansible_collections.goodput.fleet.plugins.module_utils.gates.drain_pods import Pod, read
-from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import FleetError, NotFound
+from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import (
+    Denied,
+    FleetError,
+    NotFound,
+    Unavailable,
+)
 
 WORKERS = 8
 FEW = 24  # nodes; for more, one list of all pods is cheaper than one request a node
@@ -32,11 +37,11 @@ def look(client, names: list[str], devices: dict[str, list[str]], moved: Callabl
     """One look at these nodes. Budgets are read where `moved` says that a pod may be evicted."""
     seen = Look()
     with ThreadPoolExecutor(WORKERS) as pool:
-        for name, node in zip(names, pool.map(lambda name: _tried(lambda: _node(client, name)), names), strict=True):
+        for name, node in zip(names, _nodes(client, names, pool), strict=True):
             _sort_in(seen, name, node, seen.nodes)
         there = [name for name in names if name in seen.nodes]
         if len(there) <= FEW:
-            answers = pool.map(lambda name: _tried(lambda: _pods_of(client, name, devices)), there)
+            answers = pool.map(lambda name: _tried(_pods_of, client, name, devices), there)
         else:
             answers = _pods_of_all(client, there, devices)
         for name, pods in zip(there, answers, strict=True):
@@ -49,9 +54,9 @@ def look(client, names: list[str], devices: dict[str, list[str]], moved: Callabl
     return seen
 
 
-def _tried(ask: Callable[[], T]) -> T | FleetError:
+def _tried(ask: Callable[..., T], *arguments) -> T | FleetError:
     try:
-        return ask()
+        return ask(*arguments)
     except FleetError as error:
         return error
 
@@ -61,6 +66,16 @@ def _sort_in(seen: Look, name: str, answer, good: dict) -> None:
         seen.errors[name] = answer
     else:
         good[name] = answer
+
+
+def _nodes(client, names: list[str], pool: ThreadPoolExecutor) -> list[dict | FleetError | None]:
+    """The first is asked for alone: a server that does not answer is not waited for once a node."""
+    if not names:
+        return []
+    first = _tried(_node, client, names[0])
+    if isinstance(first, (Denied, Unavailable)) and getattr(first, "status", None) in (None, 401):
+        return [first] * len(names)
+    return [first, *pool.map(lambda name: _tried(_node, client, name), names[1:])]
 
 
 def _node(client, name: str) -> dict | None:

@@ -31,7 +31,8 @@ RETURNS = 2  # pods of one controller that are evicted after they came onto a no
 class Attempt:
     """What became of the requests to evict one pod (by its uid)."""
 
-    tries: int = 0
+    tries: int = 0  # requests that were answered otherwise than by a conflict
+    conflicts: int = 0
     accepted: bool = False
     unsure: bool = False  # the answer was lost
     final: bool = False  # asking again is of no use

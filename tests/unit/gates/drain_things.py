@@ -139,7 +139,7 @@ class Cluster:
             raise NotFound("it is not there")
         meta = item["metadata"]
         wanted = options["preconditions"]
-        if (wanted["uid"], wanted["resourceVersion"]) != (meta["uid"], meta["resourceVersion"]):
+        if any(meta[name] != value for name, value in wanted.items()):
             raise Conflict("the precondition does not hold")
         if how == "evict":
             self._spend(item)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from ansible_collections.goodput.fleet.plugins.module_utils.clusters.kubernetes.failures import Refused
 from ansible_collections.goodput.fleet.plugins.module_utils.gates import drain_policy
 from ansible_collections.goodput.fleet.plugins.module_utils.gates.drain import Drain, counts, describe, diff
 from ansible_collections.goodput.fleet.plugins.module_utils.gates.drain_request import Request
@@ -156,20 +157,41 @@ def test_an_answer_that_was_lost_is_found_out():
 
 def test_lack_of_rights_in_one_namespace_fails_that_pod_only():
     cluster = Cluster(pod("a"), pod("b", "other"))
-    cluster.answers["other/b"] = [with_status(Denied("forbidden: cannot create pods/eviction b"), 403)]
+    cluster.answers["other/b"] = [
+        with_status(Denied("forbidden: cannot create b", hint="user x needs that right"), 403)
+    ]
     (result,), waited = drain(cluster, {"namespaces": ["*"], "action": "evict"}).run()
     assert (result["status"], result["evicted"]) == ("failed", ["apps/a"])
     assert result["remaining"][0]["pod"] == "other/b" and result["remaining"][0]["state"] == "failed"
     assert waited < 10  # nothing that waiting would cure
 
 
-def test_an_admission_rule_blocks_and_is_quoted():
-    from ansible_collections.goodput.fleet.plugins.module_utils.clusters.kubernetes.failures import Refused
-
+@pytest.mark.parametrize(
+    "error",
+    [
+        with_status(Refused("cannot create pods/eviction a: not on Fridays"), 422),
+        with_status(Denied("forbidden: cannot create pods/eviction a", hint="not on Fridays"), 403),
+    ],
+)
+def test_an_admission_rule_blocks_is_quoted_and_asked_again(error):
     cluster = Cluster(pod("a"))
-    cluster.answers["apps/a"] = [with_status(Refused("cannot create pods/eviction a: not on Fridays"), 400)] * 9
-    result = run(cluster, timeout=10)
-    assert result["status"] == "blocked" and "not on Fridays" in result["remaining"][0]["why"]
+    cluster.answers["apps/a"] = [error, error]
+    early = run(cluster, wait=False)
+    assert early["remaining"][0]["why"] == "the API server refuses it: not on Fridays"
+    assert early["status"] == "blocked" and run(cluster)["status"] == "drained"
+
+
+def test_a_pod_that_changes_all_the_time_is_evicted_at_last():
+    cluster = Cluster(pod("a"))
+
+    def change():
+        meta = cluster.pods["apps/a"]["metadata"]
+        meta["resourceVersion"] = f"{meta['resourceVersion']}1"
+
+    cluster.answers["apps/a"] = [change] * 99
+    result = run(cluster)
+    assert (result["status"], len(cluster.asked)) == ("drained", 4)
+    assert set(cluster.asked[-1][2]["preconditions"]) == {"uid"}
 
 
 # ---- the node ----
@@ -239,15 +261,17 @@ def test_a_node_that_cannot_be_read_for_a_while():
     assert run(cluster)["status"] == "drained"
 
 
-def test_a_cluster_that_cannot_be_read_at_all_is_one_error():
-    cluster = Cluster()
+def test_a_cluster_that_cannot_be_reached_is_one_error_and_one_wait():
+    cluster, asked = Cluster(), []
 
     def get(path):
+        asked.append(path)
         raise Unavailable("cannot reach the API server")
 
     cluster.get = get
     with pytest.raises(Unavailable, match="cannot reach"):
-        drain(cluster).run()
+        drain(cluster, nodes=[f"gpu-{number}" for number in range(1000)]).run()
+    assert len(asked) == 1
 
 
 def test_pods_that_come_back_are_bounded():
