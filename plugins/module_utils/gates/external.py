@@ -79,12 +79,12 @@ def is_cordoned(node: Mapping) -> bool:
 
 
 def cordon_is_ours(node: Mapping, gates: Iterable[Mapping]) -> bool:
-    """Whether this collection may lift the cordon: a gate says that we set it, and nobody has set it since."""
+    """Whether this collection may lift the cordon: a gate has to do with it, and nobody else has set it since."""
     managers = set(cordon_managers(node))
     if not is_cordoned(node) or not managers <= {gates_.MANAGER}:
         return False
-    # what an unreadable gate said is unknown; managedFields then has to be sure
-    return any(each["cordonOurs"] or (not each["readable"] and managers) for each in gates)
+    # when managedFields is sure, the gate may be one that came to a cordon that was there, or one that is unreadable
+    return any(each["cordonOurs"] or (managers and (each["cordon"] or not each["readable"])) for each in gates)
 
 
 def external(node: Mapping, gates: list[dict], pool_taints: Iterable[str] = ()) -> list[dict]:
@@ -180,8 +180,8 @@ def _nvsentinel(node: Mapping, annotations: Mapping, labels: Mapping, our_cordon
     def judged(kind: str, key: str, value: object, said: str) -> dict:
         if acting:
             return _entry(kind, key, value, said)
-        why = "lifted by hand" if by_hand else "neither cordoned nor tainted"
-        return _entry(kind, key, value, f"stale, {said} once: the node is {why}", holds=False)
+        why = "the cordon was lifted by hand" if by_hand else "the node is neither cordoned nor tainted"
+        return _entry(kind, key, value, f"stale, {said} once: {why}", holds=False)
 
     for key in lists:
         yield judged("annotation", key, annotations[key], "quarantined by NVSentinel")

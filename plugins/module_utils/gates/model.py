@@ -75,13 +75,15 @@ def hold(node: Mapping, gate: Mapping, reclose: bool = False) -> Change:
             notes.append("somebody lifted the cordon, which is respected (reclose puts it back)")
         else:
             cordon = wanted["cordonOurs"] = True
-    rest = [each for each in gates if each["owner"] != owner]
-    if cordon and not wanted["cordon"] and old and old["cordonOurs"]:
+    rest = [_sharing(each, wanted) for each in gates if each["owner"] != owner]
+    if cordon and not wanted["cordon"] and old and old["cordon"]:
         cordon = not _may_uncordon(node, gates, rest, notes)
     taints = _next_taints(_taints(node), gates, [*rest, wanted], repair=wanted)
     if not any(gates_.triple(each) == gates_.triple(wanted["taint"]) for each in taints):
         notes.append(f"taint {gates_.taint_text(wanted['taint'])} is not set: {_blocker(taints, wanted)} is there")
-    change = _change(node, {gates_.annotation(owner): gates_.dump(wanted)}, taints, cordon)
+    sharing = [each for each in rest if each not in gates]
+    written = {gates_.annotation(each["owner"]): gates_.dump(each) for each in [*sharing, wanted]}
+    change = _change(node, written, taints, cordon)
     if change.patch is not None:
         change.status = "held"
         if old and old["readable"] and not notes and "taint" in missing(node, old):
@@ -111,7 +113,7 @@ def release(node: Mapping, owner: str, expect: Mapping | None = None) -> Change:
     rest = [each for each in gates if each["owner"] != owner]
     notes: list[str] = []
     cordon = others.is_cordoned(node)
-    if cordon and (old["cordonOurs"] or not old["readable"]):
+    if cordon and (old["cordon"] or not old["readable"]):
         cordon = not _may_uncordon(node, gates, rest, notes)
     taints = _next_taints(_taints(node), gates, rest)
     if not old["readable"]:
@@ -169,6 +171,16 @@ def _taint_is_ours(node: Mapping, wanted: Mapping, had: Mapping | None, gates: l
     return found != want and found in ours
 
 
+def _sharing(gate: dict, wanted: Mapping) -> dict:
+    """Another gate, for which what is ours by now was somebody else's when it came."""
+    same = gate["readable"] and gates_.triple(gate["taint"]) == gates_.triple(wanted["taint"])
+    return {
+        **gate,
+        "taintOurs": gate["taintOurs"] or (same and wanted["taintOurs"]),
+        "cordonOurs": gate["cordonOurs"] or (gate["cordon"] and wanted["cordonOurs"]),
+    }
+
+
 def _next_taints(
     taints: list[dict], before: list[dict], after: list[dict], repair: Mapping | None = None
 ) -> list[dict]:
@@ -217,7 +229,7 @@ def _blocker(taints: list[dict], wanted: Mapping) -> str:
 
 def _may_uncordon(node: Mapping, gates: list[dict], rest: list[dict], notes: list[str]) -> bool:
     if not others.cordon_is_ours(node, gates):
-        notes.append("the cordon is somebody else's by now and stays")
+        notes.append("the cordon is somebody else's and stays")
         return False
     wanting = [each["owner"] for each in rest if each["cordon"] or not each["readable"]]
     if wanting:

@@ -124,6 +124,25 @@ def test_a_foreign_taint_of_the_same_key_is_left_and_said():
     assert taints(released(raw, "quarantine")) == []
 
 
+def test_what_becomes_ours_is_every_gates_that_wants_it():
+    """The first gate came to a taint and a cordon of somebody's, who took both off; the second put in ours."""
+    raw = held(node(taints=[FATAL], unschedulable=True), gate(taint=FATAL, cordon=True))
+    del raw["spec"]["taints"]
+    set_unschedulable(raw, False, "kubectl-uncordon")
+    raw = held(raw, gate("manual", taint=FATAL, cordon=True))
+    raw = released(raw, "manual")
+    assert taints(raw) == [FATAL] and raw["spec"]["unschedulable"] is True
+    raw = released(raw, "quarantine")
+    assert taints(raw) == [] and "unschedulable" not in raw["spec"]
+
+
+def test_another_owners_annotation_is_not_touched_for_its_looks():
+    raw = held(node(), gate("manual"))
+    pretty = raw["metadata"]["annotations"]["gate.goodput.fleet/manual"].replace(":", ": ")
+    raw["metadata"]["annotations"]["gate.goodput.fleet/manual"] = pretty
+    assert list(model.hold(raw, gate()).patch["metadata"]["annotations"]) == ["gate.goodput.fleet/quarantine"]
+
+
 def test_gates_with_one_taint_share_it():
     raw = held(node(), gate(taint=FATAL), gate("manual", taint=FATAL))
     assert taints(raw) == [FATAL]
