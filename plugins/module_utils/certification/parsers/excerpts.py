@@ -1,0 +1,25 @@
+# Copyright (c) 2026 goodput.fleet contributors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What of a line may be stored: bounded, without dumped environments and values that look like credentials."""
+
+from __future__ import annotations
+
+import re
+
+LIMIT = 300  # characters
+
+_SECRET = re.compile(
+    r"(?i)\b([\w.-]*(?:passw|secret|token|credential|api_?key|access_?key|private_?key|authorization)[\w.-]*)"
+    r"(\"?\s*[=:]\s*)(\"[^\"]*\"|'[^']*'|(?:bearer\s+|basic\s+)?\S+)"
+)
+_VARIABLE = re.compile(
+    r"(?<![\w.-])((?:export\s+|declare\s+-\w+\s+|setenv\s+)?[A-Z_][A-Z0-9_]{2,})=(\"[^\"]*\"|'[^']*'|\S*)"
+)
+
+
+def excerpt(text: str) -> str:
+    text = text[: 8 * LIMIT].strip()
+    text = _VARIABLE.sub(r"\1=***", text)
+    text = _SECRET.sub(r"\1\2***", text)
+    return text if len(text) <= LIMIT else text[: LIMIT - 1] + "…"
