@@ -197,9 +197,23 @@ def _tell_gpu(observer: Observer, tables: Tables, gpu: Gpu, links: int) -> str:
             text=finding.text,
             position=finding.code,
         )
-        if meaning.action != "NONE" or meaning.state == "unknown":  # else it only has a past
-            states.append(meaning.state or "sick")
-    return "sick" if "sick" in states else "unknown" if states else "healthy"
+        states.append(_state(observer.events[-1]["spec"]))
+    return _worst(states)
+
+
+def worst(events: list[dict]) -> str:
+    """sick, healthy or unknown: what the events say together."""
+    return _worst([_state(event["spec"]) for event in events])
+
+
+def _worst(states: list[str]) -> str:
+    return next((state for state in ("sick", "unknown") if state in states), "healthy")
+
+
+def _state(spec: dict) -> str:
+    """An event that asks for nothing, now or later, only tells of the past."""
+    asks = spec["recommendedAction"] != "NONE" or "deferredAction" in spec["metadata"]
+    return "healthy" if spec["state"] == "sick" and not asks else spec["state"]
 
 
 def _meaning(tables: Tables, finding: Finding, gpu: Gpu) -> Meaning:
@@ -223,3 +237,24 @@ def _check(tables: Tables, meaning: Meaning) -> str:
 def _name(gpu: Gpu) -> str:
     index = "" if gpu.index is None else f" {gpu.index}"
     return f"GPU{index}{f' at {gpu.pci}' if gpu.pci else ''}"
+
+
+def conclude(
+    observer: Observer, *, count: int | None, expected_gpus: int | None, who: str, blind: list[str], **place
+) -> None:
+    """What remains to be said when the GPUs' own faults are told: who saw nothing, or that all is well.
+
+    `blind`: why the driver could not be asked. `place`: line and text of that.
+    """
+    unreachable = {"code": "NVML_UNREACHABLE", "space": "nvml"}
+    if blind:
+        observer.blind(BLIND, f"{who} cannot ask the driver: {' '.join(blind)}", **unreachable, **place)
+    elif observer.events:
+        return
+    elif observer.unparsed.total or count is None:
+        observer.blind(BLIND, f"{who} gave nothing that can be read", **unreachable)
+    elif count == 0 and expected_gpus is None:
+        message = f"{who} sees no GPU, and how many the node has is not told (expected_gpus)"
+        observer.blind(BLIND, message, **unreachable)
+    else:
+        observer.well(CHECK, f"{who} sees nothing wrong with the node's GPUs: {count}")

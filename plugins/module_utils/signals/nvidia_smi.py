@@ -20,7 +20,6 @@ from collections.abc import Iterator
 
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import InvalidDocument
 from ansible_collections.goodput.fleet.plugins.module_utils.signals import event, gpu_judgement, xmltree
-from ansible_collections.goodput.fleet.plugins.module_utils.signals.gpu_judgement import BLIND, CHECK
 from ansible_collections.goodput.fleet.plugins.module_utils.signals.gpu_readings import Gpu
 from ansible_collections.goodput.fleet.plugins.module_utils.signals.nvidia_smi_gpu import fault_of, read_gpu
 from ansible_collections.goodput.fleet.plugins.module_utils.signals.observer import Observer, decoded, expected
@@ -136,19 +135,13 @@ def _sentences(lines: list[tuple[int, str]], reading: _Reading) -> None:
 
 def _tell(reading: _Reading, observer: Observer, tables: Tables, wanted: int | None) -> list[str]:
     states = gpu_judgement.tell(observer, tables, reading.gpus, count=reading.count, expected_gpus=wanted)
-    if reading.blind:
-        line, text = reading.blind[0]
-        whole = " ".join(text for _line, text in reading.blind)
-        message = f"nvidia-smi cannot ask the driver: {whole}"
-        observer.blind(BLIND, message, code="NVML_UNREACHABLE", space="nvml", line=line, text=text)
-    elif observer.unparsed.total or (reading.count is None and not reading.gpus):
-        observer.blind(BLIND, "nvidia-smi printed nothing that can be read", code="NVML_UNREACHABLE", space="nvml")
-    elif reading.count == 0 and not wanted:
-        why = "none is expected" if wanted == 0 else "how many the node has is not told (expected_gpus)"
-        if wanted == 0:
-            observer.well(CHECK, f"the driver sees no GPU, and {why}")
-        else:
-            observer.blind(BLIND, f"the driver sees no GPU, and {why}", code="NVML_UNREACHABLE", space="nvml")
-    elif not observer.events:
-        observer.well(CHECK, f"nothing is wrong with the {len(reading.gpus)} GPUs that nvidia-smi shows")
+    place = dict(zip(("line", "text"), reading.blind[0], strict=True)) if reading.blind else {}
+    gpu_judgement.conclude(
+        observer,
+        count=reading.count,
+        expected_gpus=wanted,
+        who="nvidia-smi",
+        blind=[text for _line, text in reading.blind],
+        **place,
+    )
     return states
