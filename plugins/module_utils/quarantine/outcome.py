@@ -1,0 +1,114 @@
+# Copyright (c) 2026 goodput.fleet contributors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A decision and what came of it: for the breaker's ledger, and in words. Pure.
+
+`results` are those of the gates: {node, owner, status: held|unchanged|refused|failed, reason, ...}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+SHUT = ("held", "unchanged")  # what a gate's result says when the node is closed by it
+SHOWN = 8  # nodes named in one line
+
+
+def withdraw(decision: dict, blocked: Iterable[Mapping]) -> None:
+    """Another run was quicker and took the room that was left: these gates are blocked after all."""
+    late = {(entry["node"], entry["owner"]): entry for entry in blocked}
+    if not late:
+        return
+    stay = []
+    for gate in decision["gates"]:
+        entry = late.get((gate["node"], gate["owner"]))
+        if entry is None:
+            stay.append(gate)
+        else:
+            full = {key: entry[key] for key in ("scope", "used", "bound", "window", "why")}
+            decision["blocked"].append({**gate, **full})
+    decision["gates"] = stay
+    decision["breaker"]["tripped"] = True
+    for key in ("gates", "blocked"):
+        decision["counts"][key] = len(decision[key])
+
+
+def written(decision: Mapping, results: Iterable[Mapping], ledger: Iterable[Mapping]) -> list[dict]:
+    """The entries whose gates stand and whose entry does not say so yet; those of a run that was killed as well."""
+    shut = {(each["node"], each["owner"]) for each in results if each["status"] in SHUT}
+    standing = [gate for gate in decision["gates"] if (gate["node"], gate["owner"]) in shut]
+    open_ = {_key(entry) for entry in ledger if not entry.get("held")}
+    return [*standing, *(one for one in decision["held"] if _key(one) in open_)]
+
+
+def _key(entry: Mapping) -> tuple:
+    return tuple(entry[part] for part in ("node", "owner", "rule", "evidence"))
+
+
+def failures(decision: Mapping, results: Iterable[Mapping]) -> list[str]:
+    """What of tripped, failed and unreadable there was."""
+    found = {
+        "tripped": decision["breaker"]["tripped"],
+        "failed": any(each["status"] not in SHUT for each in results),
+        "unreadable": any(each.get("rule") for each in decision["unknown"]),
+    }
+    return [name for name, is_so in found.items() if is_so]
+
+
+def line(decision: Mapping, results: list[Mapping], planned: bool) -> str:
+    """The decision in one line."""
+    new = [each["node"] for each in results if each["status"] == "held"]
+    bad = [each["node"] for each in results if each["status"] not in SHUT]
+    parts = [f"{decision['mode']}: {count(decision['counts']['incidents'], 'incident')}"]
+    if new:
+        parts.append(f"{'would gate' if planned else 'gated'} {names(new)}")
+    if bad:
+        parts.append(f"could not gate {names(bad)}")
+    for key, words in (
+        ("held", "gated already"),
+        ("observed", "only observed"),
+        ("blocked", "BLOCKED by the breaker"),
+    ):
+        nodes = sorted({each["node"] for each in decision[key]})
+        if nodes:
+            parts.append(f"{words}: {names(nodes)}")
+    for scope in decision["breaker"]["scopes"]:
+        if scope["tripped"]:
+            where = scope["domain"] or "the fleet"
+            parts.append(f"breaker of {where} tripped at {scope['used']} of {scope['bound']} in {scope['window']}")
+    return "; ".join(parts)
+
+
+def lines(decision: Mapping, results: Iterable[Mapping], unparsed: list[Mapping]) -> list[str]:
+    """One line for each node that something was decided for, and for what could not be read."""
+    outcome = {(each["node"], each["owner"]): each for each in results}
+    text = []
+    for gate in decision["gates"]:
+        result = outcome[gate["node"], gate["owner"]]
+        done = {"held": "gate", "unchanged": "gate stands"}.get(result["status"], f"{result['status'].upper()}, gate")
+        note = f" ({result['reason']})" if result.get("reason") else ""
+        text.append(f"{gate['node']}: {done} {gate['owner']} by {gate['rule']}: {gate['reason']}{note}")
+    text += [f"{each['node']}: gated already by {each['rule']}" for each in decision["held"]]
+    text += [f"{each['node']}: BLOCKED {each['rule']}: {each['reason']}: {each['why']}" for each in decision["blocked"]]
+    watched: dict[str, list[Mapping]] = {}
+    for each in decision["observed"]:
+        watched.setdefault(each["node"], []).append(each)
+    for node, (first, *rest) in watched.items():
+        also = f" (also {', '.join(each['rule'] for each in rest)})" if rest else ""
+        text.append(f"{node}: observed {first['rule']}: {first['reason']}{also}")
+    text += [f"{each['node']}: opened by somebody, {each['rule']}: {each['why']}" for each in decision["released"]]
+    text += [f"{each['node']}: unknown: {each['why']}" for each in decision["unknown"]]
+    if unparsed:
+        first = unparsed[0]
+        where = f"{first['source']}:{first['line']}" if first.get("line") else first["source"]
+        text.append(f"{count(len(unparsed), 'report')} could not be read, the first {where}: {first['reason']}")
+    return text
+
+
+def count(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def names(nodes: list[str]) -> str:
+    more = f" and {len(nodes) - SHOWN} more" if len(nodes) > SHOWN else ""
+    return ", ".join(nodes[:SHOWN]) + more
