@@ -34,6 +34,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.gates.drain_request 
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import Denied
 
 FIRST_PAUSE = 0.5  # seconds; most pods end well before the interval
+ROUND = 10.0  # seconds of requests after which the nodes are looked at again: somebody may have opened one
 
 
 @dataclass
@@ -85,14 +86,15 @@ class Drain:
         while True:
             self._observe()
             steps = [(node, step) for node in self._nodes if not node.ended for step in node.plan.steps]
-            self._act(steps, end)
+            all_asked = self._act(steps, end)
             now = self._clock()
             if not steps and (now >= end or all(self._is_settled(node) for node in self._nodes)):
                 break
             if now >= end:  # what the last requests did is looked at, without new ones
                 self._observe()
                 break
-            self._sleep(min(self._pause(now), end - now))
+            if all_asked:
+                self._sleep(min(self._pause(now), end - now))
         return [self._result(node, self._done(node)) for node in self._nodes], self._clock() - self._began
 
     # ---- look and decide ----
@@ -188,23 +190,30 @@ class Drain:
 
     # ---- act ----
 
-    def _act(self, steps: list[tuple[_Node, Step]], end: float) -> None:
-        names = {}
-        for node, _step in steps:
-            names.update({entry["pod"]: entry["pdb"] for entry in node.plan.remaining})
+    def _act(self, steps: list[tuple[_Node, Step]], end: float) -> bool:
+        """Ask for as many as there is time for in one round. Whether that was all."""
+        pdbs = {entry["pod"]: entry["pdb"] for node in self._nodes for entry in node.plan.remaining}
+        # without waiting there is one round only; and one with hardly any time still begins
+        until = min(max(end, self._began + 1), self._clock() + ROUND) if self._request.wait else float("inf")
 
         def ask(item: tuple[_Node, Step]) -> Attempt | None:
             node, step = item
-            if self._request.wait and self._clock() > end:
+            now = self._clock()
+            if now > until:
                 return None
             before = node.attempts.get(step.pod.uid)
-            budgets = names.get(step.pod.key) or []
-            return drain_evict.attempt(self._writer, step, before, budgets, self._clock(), self._request.interval)
+            return drain_evict.attempt(
+                self._writer, step, before, pdbs.get(step.pod.key, []), now, self._request.interval
+            )
 
+        all_asked = True
         with ThreadPoolExecutor(WORKERS) as pool:
             for (node, step), made in zip(steps, pool.map(ask, steps), strict=True):
-                if made is not None:
+                if made is None:
+                    all_asked = False
+                else:
                     self._note(node, step, made)
+        return all_asked
 
     def _note(self, node: _Node, step: Step, made: Attempt) -> None:
         uid, before = step.pod.uid, node.attempts.get(step.pod.uid)

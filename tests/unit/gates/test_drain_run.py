@@ -318,6 +318,30 @@ def test_without_waiting_it_asks_once():
     assert len(cluster.asked) == 2
 
 
+def test_long_rounds_look_at_the_nodes_in_between():
+    """Somebody opens the node while hundreds of pods are being evicted one after another."""
+    cluster, count = Cluster(*(pod(f"p-{number:03}") for number in range(300))), [0]
+
+    def slow():
+        count[0] += 1
+        cluster.now += 0.5
+        if count[0] == 30:
+            cluster.nodes["gpu-0"]["spec"]["unschedulable"] = False
+
+    for key in cluster.pods:
+        cluster.answers[key] = [slow]
+    (result,), waited = drain(cluster).run()
+    assert (result["status"], result["code"]) == ("failed", "open")
+    assert 30 <= len(cluster.asked) < 60 and waited < 60
+    assert len(result["evicted"]) == len(cluster.asked)
+
+
+def test_hardly_any_time_is_still_one_round():
+    cluster = Cluster(pod("a"))
+    (result,), waited = drain(cluster, timeout=0).run()
+    assert (result["evicted"], result["status"], waited) == (["apps/a"], "draining", 0)
+
+
 def test_many_nodes_are_one_list_of_pods():
     nodes = [node(f"gpu-{number}") for number in range(40)]
     cluster = Cluster(*(pod(f"p-{number}", node=f"gpu-{number}") for number in range(40)), nodes=nodes)
