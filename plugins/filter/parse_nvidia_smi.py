@@ -11,6 +11,7 @@ description:
   - Takes what C(nvidia-smi -q -x) printed and gives what is wrong with each GPU as a HealthEvent. That is memory
     errors, retired pages and remapped rows, the recovery action of the driver, slowed-down clocks, PCIe links below
     what slot and GPU can, temperature limits, the state of the NVLink fabric, and GPUs that are lost or missing.
+  - The form without C(-x) and sections of it, such as of C(nvidia-smi -q -d ECC,ROW_REMAPPER), are read too.
   - A reading that a GPU does not have (V(N/A)) says nothing; it is not zero.
   - Where the driver cannot be asked or the output breaks off, the event has the state V(unknown).
 options:

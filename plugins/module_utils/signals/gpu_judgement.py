@@ -67,6 +67,8 @@ def _memory(gpu: Gpu) -> Iterator[Finding]:
         yield Finding("ECC_AGGREGATE_UNCORRECTED", f"{ever}")
     if gpu.inforom_corrupted:
         yield Finding("INFOROM_CORRUPTED", "")
+    if gpu.repair_pending:
+        yield Finding("REPAIR_PENDING", "")
     if gpu.sram_threshold_exceeded:
         yield Finding("SRAM_THRESHOLD_EXCEEDED", "")
     if gpu.retired_pages_pending:

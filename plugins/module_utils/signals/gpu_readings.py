@@ -34,6 +34,7 @@ class Gpu:
     failed: dict[str, str] = field(default_factory=dict)  # readings that failed: error
     mig: bool | None = None
     inforom_corrupted: bool | None = None
+    repair_pending: bool | None = None
     performance_state: int | None = None  # 0 is the fastest
     recovery_action: int | None = None
     recovery_words: str = ""

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 goodput.fleet contributors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`nvidia-smi -q -x` to HealthEvents.
+"""`nvidia-smi -q -x`, or `nvidia-smi -q`, to HealthEvents.
 
     result = nvidia_smi.parse(text, tables.load_catalog(layers), node="gpu-7", expected_gpus=8, received="2026-…Z")
     result["events"]          what is wrong with each GPU; one healthy event when nothing is; one with state unknown
@@ -17,9 +17,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from xml.etree.ElementTree import Element
 
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import InvalidDocument
-from ansible_collections.goodput.fleet.plugins.module_utils.signals import event, gpu_judgement, xmltree
+from ansible_collections.goodput.fleet.plugins.module_utils.signals import (
+    event,
+    gpu_judgement,
+    nvidia_smi_text,
+    xmltree,
+)
 from ansible_collections.goodput.fleet.plugins.module_utils.signals.gpu_readings import Gpu
 from ansible_collections.goodput.fleet.plugins.module_utils.signals.nvidia_smi_gpu import fault_of, read_gpu
 from ansible_collections.goodput.fleet.plugins.module_utils.signals.observer import Observer, decoded, expected
@@ -57,6 +63,8 @@ def parse(
     text = decoded(given)
     reading = _Reading()
     around = _documents(text, reading, observer, tables)
+    if reading.count is None and not observer.unparsed.total:
+        around = _text_form(around, reading, tables, text.endswith("\n"))
     _sentences(around, reading)
     states = _tell(reading, observer, tables, wanted)
     return {
@@ -72,6 +80,20 @@ class _Reading:
         self.driver = ""
         self.count: int | None = None  # as the driver tells it
         self.blind: list[tuple[int, str]] = []
+
+    def take(self, root: Element, tables: Tables) -> None:
+        """What an <nvidia_smi_log> says."""
+        self.driver = event.clean((root.findtext("driver_version") or "").strip(), 64)
+        gpus = [read_gpu(element, tables) for element in root.findall("gpu")]
+        attached = (root.findtext("attached_gpus") or "").strip()
+        told = int(attached) if attached.isascii() and attached.isdecimal() and len(attached) < 5 else 0
+        if told or root.get("form") != "section":
+            # of a query for one GPU only that one is there, and all are counted
+            self.count = max(told, len(gpus), self.count or 0)
+        if told == len(gpus):
+            for number, gpu in enumerate(gpus):
+                gpu.index = number
+        self.gpus += gpus
 
     def at(self, place: str) -> Gpu:
         """The GPU at a PCI address; a new one where the XML has none there."""
@@ -97,28 +119,30 @@ def _documents(text: str, reading: _Reading, observer: Observer, tables: Tables)
             (problem,) = error.problems
             observer.unparsed.add(first + (problem.line or 1) - 1, text[opens.start() : at], problem.message)
             continue
-        reading.driver = event.clean((root.findtext("driver_version") or "").strip(), 64)
-        gpus = [read_gpu(element, tables) for element in root.findall("gpu")]
-        reading.gpus += gpus
-        attached = (root.findtext("attached_gpus") or "").strip()
-        told = int(attached) if attached.isascii() and attached.isdecimal() and len(attached) < 5 else 0
-        # of a query for one GPU only that one is there, and all are counted
-        reading.count = max(told, len(gpus), reading.count or 0)
-        for number, gpu in enumerate(reading.gpus):
-            if told == len(gpus) and gpu.index is None:
-                gpu.index = number
+        reading.take(root, tables)
     return [*around, *_lines(text, at, len(text))]
+
+
+def _text_form(lines: list[tuple[int, str]], reading: _Reading, tables: Tables, whole: bool) -> list[tuple[int, str]]:
+    """Reads the output of `nvidia-smi -q` without -x; gives the lines before it."""
+    first = next((at for at, (_number, line) in enumerate(lines) if nvidia_smi_text.looks(line)), None)
+    if first is None:
+        return lines
+    told = lines[first:] if whole else lines[first:-1]  # a value may be cut, and mean another
+    reading.take(nvidia_smi_text.read([line for _number, line in told]), tables)
+    return lines[:first]
 
 
 def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
     first = text.count("\n", 0, start) + 1
     for number, line in enumerate(text[start:end].split("\n"), start=first):
         if line.strip():
-            yield number, line[:LINE_LIMIT].strip()
+            yield number, line[:LINE_LIMIT].rstrip()
 
 
 def _sentences(lines: list[tuple[int, str]], reading: _Reading) -> None:
     for number, line in lines:
+        line = line.strip()
         handle, inforom = _HANDLE.search(line), _INFOROM.search(line)
         if handle:
             gpu = reading.at(handle["place"])
@@ -138,7 +162,7 @@ def _tell(reading: _Reading, observer: Observer, tables: Tables, wanted: int | N
     place = dict(zip(("line", "text"), reading.blind[0], strict=True)) if reading.blind else {}
     gpu_judgement.conclude(
         observer,
-        count=reading.count,
+        count=reading.count if reading.count is not None else len(reading.gpus) or None,
         expected_gpus=wanted,
         who="nvidia-smi",
         blind=[text for _line, text in reading.blind],

@@ -133,6 +133,8 @@ def _memory(reader: _Reader) -> None:
     )
     pending = [reader.flag(f"retired_pages/{name}") for name in ("pending_retirement", "pending_blacklist")]
     gpu.retired_pages_pending = True if True in pending else False if False in pending else None
+    repairs = [reader.flag(f"ecc_errors/{name}_repair_pending") for name in ("channel", "tpc")]
+    gpu.repair_pending = True if True in repairs else False if False in repairs else None
     gpu.remapped_rows_uncorrected = reader.number("remapped_rows/remapped_row_unc")
     gpu.row_remap_pending = reader.flag("remapped_rows/remapped_row_pending")
     gpu.row_remap_failure = reader.flag("remapped_rows/remapped_row_failure")

@@ -160,6 +160,8 @@ def _memory(device: _Device, gpu: Gpu) -> None:
     gpu.retired_pages = None if None in pages else sum(map(len, pages))
     pending = device.ask("nvmlDeviceGetRetiredPagesPendingStatus")
     gpu.retired_pages_pending = None if pending is None else bool(pending)
+    repairs = device.ask("nvmlDeviceGetRepairStatus")
+    gpu.repair_pending = None if repairs is None else any(repairs)
     rows = device.ask("nvmlDeviceGetRemappedRows")
     if rows is not None:
         _corrected, gpu.remapped_rows_uncorrected, pending, failure = rows

@@ -298,6 +298,18 @@ nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, uint *corrected, uin
     return SUCCESS;
 }
 
+typedef struct {
+    uint version, channelPending, tpcPending;
+} nvmlRepairStatus_t;
+
+nvmlReturn_t nvmlDeviceGetRepairStatus(nvmlDevice_t device, nvmlRepairStatus_t *status)
+{
+    ENTER(device->index);
+    READ(device->index, "repair_channel", 0, &status->channelPending);
+    READ(device->index, "repair_tpc", 0, &status->tpcPending);
+    return SUCCESS;
+}
+
 /* clocks, heat, PCIe */
 
 #define NUMBER(function, type, name, normal) \

@@ -55,6 +55,8 @@ CASES = [
     ({"retired_pages/double_bit_retirement/retired_count": "63"}, "RETIRED_PAGES_LIMIT", True, "CONTACT_SUPPORT",
      "GpuMemWatch"),
     ({"remapped_rows/remapped_row_pending": "Yes"}, "ROW_REMAP_PENDING", False, "NONE", "GpuMemWatch"),
+    ({f"{ECC}channel_repair_pending": "Yes", f"{ECC}tpc_repair_pending": "No"}, "REPAIR_PENDING", False, "NONE",
+     "GpuMemWatch"),
     ({"remapped_rows/remapped_row_failure": "Yes"}, "ROW_REMAP_FAILURE", True, "COMPONENT_RESET", "GpuMemWatch"),
     ({"remapped_rows/remapped_row_unc": "512"}, "ROW_REMAP_LIMIT", False, "CONTACT_SUPPORT", "GpuMemWatch"),
     ({"gpu_recovery_action": "Reset"}, "GPU_RECOVERY_ACTION", True, "COMPONENT_RESET", "GpuDriverWatch"),
@@ -190,6 +192,99 @@ def test_what_it_prints_instead(text, expected, state, code, fatal):
     assert (spec["state"], spec["errorCode"], spec["isFatal"]) == (state, code, fatal)
     if "3B" in text:
         assert entities(spec) == {"PCI": "0000:3b:00"}
+
+
+# the form without -x
+
+TEXT = """\
+
+==============NVSMI LOG==============
+
+Timestamp                                 : Sun Nov 29 18:00:00 2026
+Driver Version                            : 580.105.08
+
+Attached GPUs                             : 2
+GPU 00000000:10:00.0
+    Product Name                          : NVIDIA H200
+    MIG Mode
+        Current                           : Disabled
+    GPU UUID                              : GPU-00000000-5d6e-7f80-91a2-b3c4d5e6f708
+    GPU Recovery Action                   : None
+    PCI
+        Bus Id                            : 00000000:10:00.0
+        GPU Link Info
+            PCIe Generation
+                Max                       : 5
+                Current                   : 5
+            Link Width
+                Max                       : 16x
+                Current                   : 16x
+    Performance State                     : P0
+    Clocks Event Reasons
+        Idle                              : Not Active
+        HW Slowdown                       : Not Active
+            HW Thermal Slowdown           : Not Active
+            HW Power Brake Slowdown       : Not Active
+    ECC Errors
+        Volatile
+            SRAM Uncorrectable Parity     : 0
+            DRAM Uncorrectable            : 0
+    Remapped Rows
+        Correctable Error                 : 0
+        Uncorrectable Error               : 0
+        Pending                           : No
+        Remapping Failure Occurred        : No
+    Fabric
+        State                             : Completed
+        Status                            : Success
+    Processes                             : None
+GPU 00000000:11:00.0
+    Product Name                          : NVIDIA H200
+    Processes                             : None
+"""
+
+
+@pytest.mark.parametrize(
+    "before, after, code",
+    [
+        ("Remapping Failure Occurred        : No", "Remapping Failure Occurred        : Yes", "ROW_REMAP_FAILURE"),
+        ("DRAM Uncorrectable            : 0", "DRAM Uncorrectable            : 2", "ECC_VOLATILE_UNCORRECTED"),
+        ("HW Power Brake Slowdown       : Not", "HW Power Brake Slowdown       :", "HW_POWER_BRAKE"),
+        ("Clocks Event Reasons\n", "Clocks Throttle Reasons\n", None),
+        ("                Current                   : 16x", "                Current                   : 4x",
+         "PCIE_WIDTH_LOW"),
+        ("Status                            : Success", "Status                            : Insufficient Resources",
+         "FABRIC_FAILED"),
+        ("Recovery Action                   : None", "Recovery Action                   : Drain P2P",
+         "GPU_RECOVERY_ACTION"),
+        ("Recovery Action                   : None", "Recovery Action                   : GPU requires reset",
+         "RECOVERY_ACTION_UNKNOWN"),
+        ("Product Name", "Product Name", None),
+    ],
+)  # fmt: skip
+def test_the_form_without_x(before, after, code):
+    assert before in TEXT
+    result = parse(TEXT.replace(before, after), expected_gpus=2)
+    spec = one(TEXT.replace(before, after), expected_gpus=2)
+    assert spec["errorCode"] == ([code] if code else [])
+    assert [gpu["pci"] for gpu in result["gpus"]] == ["0000:10:00", "0000:11:00"]
+    assert (result["gpus"][1]["index"], result["driver_version"]) == (1, "580.105.08")
+    assert one(TEXT.replace(before, after).replace("\n", "\r\n"), expected_gpus=2)["errorCode"] == spec["errorCode"]
+
+
+def test_a_section_alone_does_not_tell_how_many_gpus_there_are():
+    section = (
+        "Fabric\n    State                             : Completed\n    Status                            : {}\n\n"
+    )
+    spec = one(section.format("Insufficient Resources"), expected_gpus=8)
+    assert (spec["errorCode"], spec["isFatal"], spec["entitiesImpacted"]) == (["FABRIC_FAILED"], True, [])
+    assert one(section.format("Success"), expected_gpus=8)["state"] == "healthy"
+
+
+def test_a_cut_text_tells_no_fault():
+    for end in range(len(TEXT)):
+        states = [event["spec"]["state"] for event in parse(TEXT[:end])["events"]]
+        assert states in (["healthy"], ["unknown"])
 
 
 # XML that is not what it should be

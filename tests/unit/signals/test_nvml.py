@@ -72,6 +72,7 @@ def test_healthy_gpus(ask):
         ("retired_pending 1", "RETIRED_PAGES_PENDING", False, "NONE"),
         ("retired_dbe 63", "RETIRED_PAGES_LIMIT", True, "CONTACT_SUPPORT"),
         ("remap_pending 1", "ROW_REMAP_PENDING", False, "NONE"),
+        ("repair_channel 1", "REPAIR_PENDING", False, "NONE"),
         ("remap_failure 1", "ROW_REMAP_FAILURE", True, "COMPONENT_RESET"),
         ("remapped 512", "ROW_REMAP_LIMIT", False, "CONTACT_SUPPORT"),
         ("recovery 1", "GPU_RECOVERY_ACTION", True, "COMPONENT_RESET"),
