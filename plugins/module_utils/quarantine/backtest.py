@@ -25,6 +25,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from ansible_collections.goodput.fleet.plugins.module_utils.quarantine import breaker, moments
 from ansible_collections.goodput.fleet.plugins.module_utils.quarantine.decide import decide, entries
 from ansible_collections.goodput.fleet.plugins.module_utils.quarantine.policy import Policy
+from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import InvalidDocument
 
 PASSES = 2000  # of a recording, unless a step is given
 SHORTEST = 60  # seconds
@@ -42,7 +43,10 @@ def backtest(
     step: int | None = None,
     repair: int = REPAIR,
 ) -> dict:
-    """`events` are HealthEvent documents, `nodes` facts of the inventory; `step` and `repair` are seconds."""
+    """`events` are HealthEvent documents, `nodes` facts of the inventory; `step` and `repair` are seconds.
+
+    Raises InvalidDocument for a step that is too long for the policy.
+    """
     return _Replay(policy.enforced(), list(events), nodes, step, repair).run()
 
 
@@ -55,11 +59,17 @@ class _Replay:
         self.events = [events[number] for _at, number in dated]
         self.total = len(events)
         span = (self.times[-1] - self.times[0]) // moments.SECOND if dated else 0
-        self.step = step or max(SHORTEST, span // PASSES)
+        # a step must not pass over a report before it has been looked at
+        longest = min(policy.max_age, policy.breaker.window) // 4
+        if step and step > longest:
+            hint = f"at most {moments.spell(longest)}, a quarter of maxAge and of the breaker's window"
+            raise InvalidDocument(f"is {moments.spell(step)}, which passes over events", path="step", hint=hint)
+        self.step = step or max(1, min(max(SHORTEST, span // PASSES), longest))
         self.repair = repair * moments.SECOND
         # a day of reports is looked at for rules that count them only
         counted = any("history." in rule.expression.text for rule in policy.rules)
         self.horizon = max(policy.max_age, DAY if counted else 0) * moments.SECOND
+        self.memory = max(self.horizon, policy.breaker.window * moments.SECOND, 30 * counted * DAY * moments.SECOND)
         self.ledger: list[dict] = []
         self.standing: dict[tuple[str, str], int] = {}
         self.timeline: list[dict] = []
@@ -108,8 +118,8 @@ class _Replay:
         while True:
             known = [self._leaving(now)] if self.open else []
             if place < len(self.times):
-                known.append(-(-self.times[place] // step) * step)
-            later = [moment for moment in known if moment is not None]
+                known.append(self.times[place])
+            later = [-(-moment // step) * step for moment in known if moment is not None]
             if not later:
                 return
             now = min(later)
@@ -130,6 +140,7 @@ class _Replay:
         for node, owner in self.standing:
             inventory[node] = {**inventory[node], "gates": [*inventory[node]["gates"], owner]}
         decision = decide(self.policy, self.events[first:last], inventory.values(), self.ledger, moments.moment(now))
+        self.ledger = [entry for entry in self.ledger if (moments.micros(entry["at"]) or 0) > now - self.memory]
         self.ledger += [{**entry, "held": True} for entry in entries(decision)]
         codes = {incident["cause"]: incident["code"] for incident in decision["incidents"]}
         self.causes.update(codes)
@@ -175,10 +186,10 @@ def _tally(values: Iterable) -> list[tuple]:
     return sorted(counts.items(), key=lambda one: (-one[1], str(one[0])))
 
 
-def summary(result: Mapping) -> str:
-    """The back-test in a few lines for people."""
+def summary(result: Mapping, assumed: bool = False) -> str:
+    """The back-test in a few lines for people. `assumed`: the inventory was not given."""
     gates, nodes, days = result["wouldGate"], result["gatedNodes"], result["days"]
-    rate = f", {gates / days:.1f} a day" if days >= 1 else ""
+    rate = f", {gates / days:.2g} a day" if days >= 1 else ""
     over = f"{result['events']} events over {days:g} days" if result["from"] else f"{result['events']} events"
     lines = [
         f"{result['policy']}: {over}, {result['nodes']} nodes: {_times(gates, 'gate')} on {_times(nodes, 'node')}{rate}"
@@ -199,6 +210,8 @@ def summary(result: Mapping) -> str:
         f"not decided: {one['rule'] or 'no rule asked'}: {one['why']} ({_times(one['events'], 'event')})"
         for one in result["unknown"][:SHOWN]
     ]
+    if assumed:
+        lines.append("no inventory was given: the breaker's percentages are of the nodes that the events name")
     if result["undated"]:
         lines.append(f"left out: {_times(result['undated'], 'event')} without a time")
     lines += [f"left out: {_times(count, 'event')}: {why}" for why, count in result["ignored"].items()]

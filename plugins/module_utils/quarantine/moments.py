@@ -9,6 +9,8 @@ import datetime
 import functools
 import re
 
+from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import InvalidDocument
+
 SECOND = 1_000_000
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
@@ -49,6 +51,13 @@ def text(micros_: int) -> str:
 def seconds(duration: str) -> int:
     """Of a duration such as 1h30m, which the schema has checked."""
     return sum(int(number) * _UNITS[unit] for number, unit in re.findall(r"(\d+)([dhms])", duration))
+
+
+def duration(text: str, name: str) -> int:
+    """Seconds of a duration that a user gave. Raises InvalidDocument."""
+    if not re.fullmatch(r"([1-9]\d{0,5}[dhms])+", text):
+        raise InvalidDocument(f"is {text!r}, which is no duration", path=name, hint="such as 90s, 10m, 1h or 1h30m")
+    return seconds(text)
 
 
 def spell(duration: int) -> str:

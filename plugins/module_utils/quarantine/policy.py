@@ -212,3 +212,35 @@ def rule(policy: Policy, name: str) -> Rule:
             return one
     names = [one.name for one in policy.rules]
     raise InvalidDocument(f"the policy {policy.name} has no rule {name!r}", path="rule", hint=nearest(name, names))
+
+
+def describe(policy: Policy) -> dict:
+    """The policy as data: {name, digest, mode, rules, breaker}."""
+    rules = [
+        {
+            "name": one.name,
+            "mode": lower(policy.mode, one.mode),
+            "priority": one.priority,
+            "expression": one.expression.text,
+            "classes": sorted(one.classes),
+            "owner": one.owner,
+            "reason": one.reason,
+            "taint": one.taint,
+            "cordon": one.cordon,
+            "reclose": one.reclose,
+            "digest": one.digest,
+        }
+        for one in policy.rules
+    ]
+    breaker = policy.breaker
+    bounds = {
+        name: {"max": bound.maximum, "percent": bound.percent}
+        for name, bound in (("fleet", breaker.fleet), ("domain", breaker.domain))
+    }
+    return {
+        "name": policy.name,
+        "digest": policy.digest,
+        "mode": policy.mode,
+        "rules": rules,
+        "breaker": {"window": breaker.window, **bounds, "labels": list(breaker.labels)},
+    }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
 from ansible_collections.goodput.fleet.plugins.module_utils.quarantine.backtest import backtest, summary
+from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import InvalidDocument
 
 from . import made
 
@@ -29,7 +31,7 @@ def test_a_month_of_events():
     assert result["byRule"] == {"fatal": {"gates": 4, "nodes": 3}} and result["trips"] == []
     assert result["ignored"] == {"the inventory has no node of this name: another cluster's, or gone": 1}
     text = summary(result)
-    assert "6 events over 30 days, 4 nodes: 4 gates on 3 nodes, 0.1 a day" in text
+    assert "6 events over 30 days, 4 nodes: 4 gates on 3 nodes, 0.13 a day" in text
     assert "the breaker would not have tripped" in text
 
 
@@ -88,6 +90,14 @@ def test_rules_that_count_see_the_day_before():
     policy = made.policy(made.rule(expression="history.sameCode24h >= 3"))
     events = [made.event("n0", minutes=minutes) for minutes in (1200, 600, 0)]
     assert [gate["at"] for gate in backtest(policy, events, made.nodes(1))["timeline"]] == ["2026-11-29T18:00:00Z"]
+
+
+def test_a_recording_of_years_is_looked_at_before_it_is_history():
+    events = [made.event("n0", minutes=1000 * DAY), made.event("n1", minutes=500 * DAY), made.event("n2", minutes=0)]
+    result = backtest(made.policy(), events, made.nodes(3))
+    assert result["wouldGate"] == 3 and result["step"] == "15m"
+    with pytest.raises(InvalidDocument, match="which passes over events"):
+        backtest(made.policy(), events, made.nodes(3), step=3600)
 
 
 def test_nothing_recorded():
