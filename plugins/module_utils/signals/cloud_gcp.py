@@ -58,6 +58,11 @@ def read(data: Mapping) -> list[Notice | Unreadable] | None:
     """None: not of Google Cloud."""
     if isinstance(data.get("protoPayload"), Mapping):
         return _audit(data, data["protoPayload"])
+    if isinstance(data.get("instance"), Mapping):  # the metadata server, asked for everything
+        return read(data["instance"])
+    values = {_snake(key): value for key, value in data.items()}
+    if {"maintenance_event", "preempted"} & values.keys():
+        return _values(values)
     holder = data.get("resourceStatus") if isinstance(data.get("resourceStatus"), Mapping) else data
     for key in _KEYS:
         if key in holder:
@@ -70,6 +75,17 @@ def read(data: Mapping) -> list[Notice | Unreadable] | None:
     if text(data.get("kind")).startswith("compute#") or "machineType" in data or "resourceStatus" in data:
         return []  # an instance of which nothing is announced
     return None
+
+
+def _values(values: Mapping) -> list[Notice | Unreadable]:
+    """The metadata server's own values, of the machine that it was asked on."""
+    found: list[Notice | Unreadable] = []
+    for key in ("maintenance_event", "preempted"):
+        if key in values:
+            notice = plain(str(values[key]).upper())
+            found.append(notice or Unreadable(f"{key} is {str(values[key])[:64]!r}"))
+    given = values.get("upcoming_maintenance")
+    return found + ([_maintenance(given, "")] if isinstance(given, Mapping) else [])
 
 
 def _maintenance(given: Mapping, instance: str) -> Notice:
@@ -122,4 +138,4 @@ def _name(data: Mapping) -> str:
 
 
 def _snake(key: object) -> str:
-    return re.sub(r"(?<=[a-z])([A-Z])", r"_\1", str(key)).lower()
+    return re.sub(r"(?<=[a-z])([A-Z])", r"_\1", str(key)).lower().replace("-", "_").replace(" ", "_")

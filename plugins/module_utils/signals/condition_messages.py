@@ -68,12 +68,13 @@ def _one(text: str, action: str) -> Reported:
 
 def xids(reason: str, message: str) -> list[str]:
     """The Xids that a condition names: GKE's map of them as reason, or in words (NvidiaXID79Error, `Xid: 48, 63`)."""
-    if reason.lstrip().startswith("{"):
+    if reason.lstrip().startswith(("{", "[")):
         try:
             named = json.loads(reason)
         except (ValueError, RecursionError):
             return []
-        return [str(int(code)) for code, there in named.items() if there and code.isascii() and code.isdecimal()]
+        codes = [code for code, there in named.items() if there] if isinstance(named, dict) else map(str, named)
+        return [str(int(code)) for code in codes if code.isascii() and code.isdecimal()][:LIMIT]
     found = _LINE.search(message) and re.search(r"\)\s*:\s*(\d{1,6})", message)
     if found:
         return [str(int(found[1]))]

@@ -21,7 +21,11 @@ _BOOT = re.compile(r"\s*Boot ID:\s+(\S+)")
 _SECTION = re.compile(r"\s*Conditions:\s*$")
 _OTHER_SECTION = re.compile(r"[A-Za-z][A-Za-z ()-]*:(?:\s|$)")
 _HEADER = re.compile(r"\s*(?:Type\s+Status\b|-{2,}\s+-{2,})")
-_ROW = re.compile(r"\s*([A-Za-z][A-Za-z0-9._/-]*)\s+(True|False|Unknown)(?:\s{2,}|\t|\s*$)(.*)")
+_CLOCK = (
+    r"[A-Z][a-z]{2}, \d\d? [A-Z][a-z]{2} \d{4} [\d:]{8} \S+|<unknown>|"
+    r"\d{4}-\d\d-\d\d[T ][\d:.]{8,}\S*(?: [+-]\d{4}(?: [A-Z]+)?)?"
+)
+_ROW = re.compile(rf"\s*([A-Za-z][A-Za-z0-9._/-]*)\s+(True|False|Unknown)(?:\s{{2,}}|\t|\s*$|\s(?={_CLOCK}))(.*)")
 _GO = re.compile(r"[{\s]?Type:\s?([A-Za-z][A-Za-z0-9._/-]*),?\s+Status:\s?(True|False|Unknown)\b")
 _GO_FIELD = re.compile(r"\b(LastHeartbeatTime|LastTransitionTime|Reason|Message):")
 _EQUALS = re.compile(
@@ -32,7 +36,7 @@ _JSON_TEXT = re.compile(r'\s*[\[{][\[{\s]*"')
 _YAML_TEXT = re.compile(
     r"^(?:- )?(?:apiVersion|kind|items|metadata|status|conditions|type|message|last\w+Time):(?:\s|$)", re.MULTILINE
 )
-_TIME = re.compile(r"[A-Z][a-z]{2}, \d\d? [A-Z][a-z]{2} \d{4} [\d:]{8} \S+|\d{4}-\d\d-\d\d[T ][\d:.]+\S*.*|<unknown>")
+_TIME = re.compile(rf"\s*({_CLOCK})(?:\s+|$)")
 _REASON = re.compile(r"[A-Za-z][A-Za-z0-9_:,.-]*|\{.*\}")
 
 
@@ -83,12 +87,20 @@ def read(text: str) -> Iterator[dict]:
 
 def _cells(rest: str) -> dict:
     """Heartbeat, transition, reason and message; the times and the reason may be missing."""
-    cells = [cell.strip() for cell in re.split(r"\s{2,}|\t+", rest.strip()) if cell.strip()]
-    times = []
-    while cells and len(times) < 2 and _TIME.fullmatch(cells[0]):
-        times.append(cells.pop(0))
-    reason = cells.pop(0) if cells and _REASON.fullmatch(cells[0]) else ""
-    return {"lastTransitionTime": times[-1] if times else None, "reason": reason, "message": "  ".join(cells)}
+    times, at = [], 0
+    while len(times) < 2 and (match := _TIME.match(rest, at)):
+        times.append(match[1])
+        at = match.end()
+    rest = rest[at:].strip()
+    first, _gap, message = re.sub(r"\t+", "  ", rest).partition("  ")
+    if not message and times:  # the columns were squeezed together
+        first, _gap, message = rest.partition(" ")
+    reason = first if _REASON.fullmatch(first) else ""
+    return {
+        "lastTransitionTime": times[-1] if times else None,
+        "reason": reason,
+        "message": message.strip() if reason else rest,
+    }
 
 
 def _listed(line: str) -> list[dict]:

@@ -213,6 +213,7 @@ class _Judge:
         )
         entry = meaning.entry
         nvsentinel = condition.reason in (f"{condition.type}IsNotHealthy", f"{condition.type}IsHealthy")
+        nvsentinel = nvsentinel or condition.message.startswith("ErrorCode:")
         sick = condition.status in entry.get("sickWhen", ("True",))
         if nvsentinel and not meaning.known:
             sick = condition.status == "True"
@@ -246,7 +247,7 @@ class _Judge:
         found = self._tables.meaning("xid", code)
         boot = condition.boot
         named = condition.message.strip()
-        if condition.reason.lstrip().startswith("{") and _boot(named):
+        if condition.reason.lstrip().startswith(("{", "[")) and _boot(named):
             boot = named
         return self._event(
             condition,

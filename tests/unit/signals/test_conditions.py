@@ -145,6 +145,11 @@ def test_a_reason_that_is_no_map_of_xids_leaves_the_condition(reason):
     assert (spec["codeSpace"], spec["state"], spec["isFatal"]) == ("condition", "sick", False)
 
 
+def test_xids_as_a_list():
+    found = specs(a_node(condition("XidCriticalError", "True", '["79", 48]', "b-1")))
+    assert [(spec["errorCode"], spec["bootId"]) for spec in found] == [(["79"], "b-1"), (["48"], "b-1")]
+
+
 def test_gke_healthy_takes_the_check_back():
     spec = one("XidCriticalError", "False", "NoXids", "")
     assert (spec["isHealthy"], spec["checkName"], spec["bootId"]) == (True, "XidCriticalError", BOOT)
@@ -210,6 +215,7 @@ def test_an_empty_or_cut_off_action_is_the_catalogues(tail):
         ("InfiniBandStateCheck", "ErrorCode:LINK_DOWN NIC:mlx5_0 x Recommended Action=REPLACE_VM;", "LINK_DOWN", True, "REPLACE_VM"),
         ("OurOwnCheck", "Memory: 5 MB below 6 MB Recommended", "OurOwnCheck", False, "CONTACT_SUPPORT"),
         ("OurOwnCheck", "", "OurOwnCheck", False, "CONTACT_SUPPORT"),
+        ("OurOwnCheck", "ErrorCode:79 PCI:0:1:0 x Recommended Action=RESTART_BM;", "79", True, "RESTART_BM"),
     ],
 )  # fmt: skip
 def test_what_nvsentinel_says_and_what_the_catalogue_knows(kind, message, code, fatal, action):
@@ -326,6 +332,9 @@ def test_kubectl_describe(ends):
         "LastTransitionTime:2026-11-29 10:00:00 +0000 UTC Reason:Hung Message:task Reason:x blocked}]",
         'Taints: [] Conditions: [{"type":"KernelDeadlock","status":"True","lastTransitionTime":"2026-11-29T10:00:00Z",'
         '"reason":"Hung","message":"task Reason:x blocked"}] Addresses: []',
+        "KernelDeadlock True Sun, 29 Nov 2026 17:59:00 +0100 Sun, 29 Nov 2026 11:00:00 +0100 Hung task Reason:x blocked",
+        "KernelDeadlock  True  2026-11-29T17:59:00Z  2026-11-29T10:00:00Z  Hung  task Reason:x blocked",
+        "KernelDeadlock\tTrue\tSun, 29 Nov 2026 17:59:00 +0100\tSun, 29 Nov 2026 11:00:00 +0100\tHung\ttask Reason:x blocked",
         "KernelDeadlock  True  Sun, 29 Nov 2026 17:59:00 +0100   Sun, 29 Nov 2026 11:00:00 +0100  Hung  task Reason:x blocked",
     ],
 )  # fmt: skip
