@@ -99,7 +99,7 @@ mode:
   type: str
   sample: observe
 rules:
-  description: The rules in the order in which they are asked. RV(rules[].mode) is what the policy's mode leaves of it.
+  description: The rules in the order in which they are asked. C(mode) is what the policy's mode leaves of it.
   returned: when the policy is good
   type: list
   elements: dict
