@@ -33,10 +33,10 @@ options:
   expected_gpus:
     description:
       - How many GPUs the node has. The report does not tell how many DCGM sees, so this counts where the output of
-        C(dcgmi discovery -l) stands before it.
+        C(dcgmi discovery -l) stands beside it.
     type: int
   index_to_uuid:
-    description: UUIDs of the GPUs by DCGM's number, which is all that DCGM prints.
+    description: UUIDs of the GPUs by DCGM's number, where the output of C(dcgmi discovery -l) is not there.
     type: dict
     default: {}
   catalog:

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 
 from ansible_collections.goodput.fleet.plugins.module_utils.signals import dcgm_report
 from ansible_collections.goodput.fleet.plugins.module_utils.signals.dcgm_messages import Messages
-from ansible_collections.goodput.fleet.plugins.module_utils.signals.dcgm_report import Incident, Report
+from ansible_collections.goodput.fleet.plugins.module_utils.signals.dcgm_table import Incident, Report
 from ansible_collections.goodput.fleet.plugins.module_utils.signals.observer import Observer, decoded, expected, uuids
 from ansible_collections.goodput.fleet.plugins.module_utils.signals.tables import Tables
 
@@ -27,6 +27,7 @@ AGENT = "dcgm"
 CHECK = "GpuHealthWatch"  # of all watches together
 BLIND = "GpuDcgmConnectivityFailure"
 COUNT = "GpuCount"
+VALUES = ("Healthy", "Warning", "Failure")
 CONNECTION = "DCGM_FR_HOSTENGINE_CONN"
 
 # group of entities: component class, entity type
@@ -73,7 +74,8 @@ def parse(
     DCGM printed.
 
     `expected_gpus` counts where the output of `dcgmi discovery -l` stands beside the report, which itself does not tell
-    how many GPUs DCGM sees. `index_to_uuid`: UUIDs of the GPUs by DCGM's number.
+    how many GPUs DCGM sees, nor which: it has DCGM's numbers only. `index_to_uuid` has the UUIDs where that output is
+    not there.
     """
     observer = Observer(AGENT, node=node, boot_id=boot_id, received=received, source=source_name)
     count = expected(expected_gpus)
@@ -86,12 +88,13 @@ class _Teller:
     def __init__(self, observer: Observer, tables: Tables, known: dict[str, str]):
         self._observer, self._tables = observer, tables
         self._uuids = known
+        self._devices: dict[str, dict[str, str]] = {}
         self._dcgm = tables.of("dcgm")
         self._messages = Messages(self._dcgm)
         self._checks = {watch["name"]: watch["checkName"] for watch in self._dcgm.watches}
 
     def tell(self, report: Report, expected_gpus: int | None) -> None:
-        observer = self._observer
+        observer, self._devices = self._observer, report.devices
         for line, text, reason in report.unreadable:
             observer.unparsed.add(line, text, reason)
         for incident in report.incidents:
@@ -155,7 +158,7 @@ class _Teller:
         component, _kind = KINDS.get(incident.group.lower(), ("NODE", ""))
         entities = self._entities(incident.group, incident.entity)
         check = self._check(incident.system)
-        if incident.value not in dcgm_report.VALUES:
+        if incident.value not in VALUES:
             said = f"{incident.group} {incident.entity} {incident.system}: {incident.value or 'no value'}"
             self._observer.blind(
                 check,
@@ -247,9 +250,12 @@ class _Teller:
     def _entities(self, group: str, entity: str) -> list[tuple[str, str]]:
         kind = KINDS.get(group.lower(), ("", group.upper() or "ENTITY"))[1]
         entities = [(kind, entity)] if entity and group.lower() not in ("none", "global") else []
-        if kind == "GPU" and entity in self._uuids:
-            entities.append(("GPU_UUID", self._uuids[entity]))
-        return entities
+        if kind != "GPU":
+            return entities
+        known = dict(self._devices.get(entity, {}))
+        if entity in self._uuids:
+            known["GPU_UUID"] = self._uuids[entity]
+        return entities + list(known.items())
 
     def _check(self, system: str) -> str:
         """`Memory system` is the watch MEM. Xids that concern all watches have none, and print as `Internal error`."""

@@ -14,53 +14,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 
 from ansible_collections.goodput.fleet.plugins.module_utils.signals import event
-
-VALUES = ("Healthy", "Warning", "Failure")
-GROUPS = ("gpu", "vgpu", "nvswitch", "switch", "gpu_i", "gpu_ci", "link", "cpu", "cpu core", "cpu_core", "connectx")
-LINE_LIMIT = 1024  # characters; a row has less than 100
-OVERALL = "Overall Health"
-HEADING = "health monitor report"
+from ansible_collections.goodput.fleet.plugins.module_utils.signals.dcgm_table import OVERALL, Incident, Report, Table
 
 _OPENS = re.compile(r"^[ \t]*\{", re.MULTILINE)
-_ERROR = re.compile(
-    r"\berror\b|\bfail(?:ed|ure)?\b|\btime[d ]*-?out\b|\brefused\b|\bunable\b|\bcannot\b|\bcould ?n[o']t\b"
-    r"|\bnot found\b|\bdisconnected\b|\bunreachable\b|\bno such\b|\bdeadline\b|\bpermission denied\b|\bkilled\b",
-    re.IGNORECASE,
-)
-_FOUND = re.compile(r"\W*(\d{1,6}|no)\s+GPUs?\s+(?:were\s+)?found\b", re.IGNORECASE)
-_ROW = re.compile(r"\|([^|]*)(?:\|(.*))?$")
-_OLD_ENTITY = re.compile(r"(GPU|NvSwitch|Switch|CPU|ConnectX|Link)(?:\s+ID)?\s*:\s*(\d+)", re.IGNORECASE)
-_OLD_SYSTEM = re.compile(
-    r"((?:\w+ )?system|Driver|NvSwitch \w+|Internal error)\s*:\s*(Healthy|Warning|Failure)\b\s*-?\s*(.*)", re.IGNORECASE
-)
-
-
-@dataclass(slots=True)
-class Incident:
-    """What one watch says of one entity. An entity with a value and without a watch has system ""."""
-
-    group: str
-    entity: str
-    system: str
-    value: str
-    text: str
-    line: int | None = None
-
-
-@dataclass(slots=True)
-class Report:
-    found: bool = False  # whether there is a health report at all
-    overall: str = ""
-    overall_line: int | None = None
-    incidents: list[Incident] = field(default_factory=list)
-    watches: dict[str, bool] = field(default_factory=dict)  # of `dcgmi health -f`
-    errors: list[tuple[int | None, str]] = field(default_factory=list)
-    gpus_found: int | None = None  # of `dcgmi discovery -l`
-    unreadable: list[tuple[int | None, str, str]] = field(default_factory=list)  # line, text, reason
-    lines: int = 0
 
 
 def read(text: str) -> Report:
@@ -71,9 +29,12 @@ def read(text: str) -> Report:
         if is_json:
             _tree(piece, report)
         else:
-            rest += list(enumerate(piece.split("\n"), start=line))
+            rest += enumerate(piece.split("\n"), start=line)
             line += piece.count("\n")
-    _table(rest, report)
+    table = Table(report)
+    for number, text in rest:
+        table.line(number, text)
+    table.close()
     return report
 
 
@@ -164,83 +125,3 @@ def _brief(data: object) -> str:
         return json.dumps(data)[:512]
     except (TypeError, ValueError, RecursionError):
         return type(data).__name__
-
-
-# tables, and what stands around them
-
-
-def _table(lines: list[tuple[int, str]], report: Report) -> None:
-    rows: list[Incident] = []
-    group, last = "", ""
-    for number, line in lines:
-        line = line[:LINE_LIMIT].strip()
-        row = _ROW.match(line)
-        if row and row[2] is not None:
-            right = row[2].rstrip()
-            right = (right[:-1] if right.endswith("|") else right).strip()
-            group = _cell(row[1], right, number, group, rows, report)
-        elif not row and line[:1] != "+":
-            _sentence(number, line, report)
-        last = line or last
-    if rows and last[:1] == "|":  # a number may be cut, and mean another fault
-        cut = rows.pop()
-        report.unreadable.append((cut.line, f"{cut.system} {cut.value} {cut.text}", "the table breaks off here"))
-    whole = {(row.group, row.entity) for row in rows if row.system}
-    # an entity's own value only repeats that of its watches
-    report.incidents += [row for row in rows if row.system or (row.group, row.entity) not in whole]
-
-
-def _cell(label: str, right: str, number: int, group: str, rows: list[Incident], report: Report) -> str:
-    """One row of a table; gives the group of entities that holds for the next one."""
-    name = label.strip()
-    arrow = name.startswith("->")
-    old = _OLD_ENTITY.fullmatch(name)
-    depth = (len(label) - len(label.lstrip()) - 1) // 3 + 1 if arrow else 0
-    name = name[2:].strip() if arrow else name
-    if not name:
-        _more(right, number, rows)
-    elif name.lower() == HEADING:
-        report.found = True
-    elif name.lower() == OVERALL.lower():
-        report.found, report.overall, report.overall_line = True, right, number
-    elif right.lower().startswith(OVERALL.lower()):  # `Group 1 | Overall Health: Warning`, of DCGM 1 and 2
-        report.found, report.overall, report.overall_line = True, right.partition(":")[2].strip(), number
-    elif old:
-        rows.append(Incident(old[1], old[2], "", right, "", number))
-    elif right.lower() in ("on", "off"):
-        report.watches[name] = right.lower() == "on"
-    elif not arrow:
-        found = _FOUND.match(name)
-        if found:
-            _count(found, report)
-        return name if name.lower() in GROUPS or not right else ""
-    elif depth == 1 and group:
-        rows.append(Incident(group, name, "", right, "", number))
-    elif depth >= 3 and rows:
-        rows.append(Incident(rows[-1].group, rows[-1].entity, name, right, "", number))
-    return group
-
-
-def _more(right: str, number: int, rows: list[Incident]) -> None:
-    """A row without label: more text of the row before, or, in the old table, the next watch of the same entity."""
-    system = _OLD_SYSTEM.match(right)
-    if not rows or not right:
-        return
-    if system:
-        rows.append(Incident(rows[-1].group, rows[-1].entity, system[1], system[2], system[3], number))
-    else:
-        rows[-1].text = f"{rows[-1].text} {right}".strip()
-
-
-def _sentence(number: int, line: str, report: Report) -> None:
-    found = _FOUND.match(line)
-    if found:
-        _count(found, report)
-    elif line.lower() == HEADING:
-        report.found = True
-    elif _ERROR.search(line):
-        report.errors.append((number, line))
-
-
-def _count(found: re.Match, report: Report) -> None:
-    report.gpus_found = 0 if found[1].lower() == "no" else int(found[1])

@@ -172,6 +172,33 @@ def test_uuids_where_they_are_known():
     assert entities(spec) == {"GPU": "3", "GPU_UUID": "GPU-3f"}
 
 
+DISCOVERY = """\
+2 GPUs found.
++--------+----------------------------------------------------------------------+
+| GPU ID | Device Information                                                   |
++--------+----------------------------------------------------------------------+
+| 2      | Name: NVIDIA H200                                                    |
+|        | PCI Bus ID: 00000000:1B:00.0                                         |
+|        | Device UUID: GPU-2c1c2ab4-5d6e-7f80-91a2-b3c4d5e6f708                |
++--------+----------------------------------------------------------------------+
+| 3      | Name: NVIDIA H200                                                    |
+|        | PCI Bus ID: 00000000:3B:00.0                                         |
+|        | Device UUID: GPU-3f1c2ab4-5d6e-7f80-91a2-b3c4d5e6f708                |
++--------+----------------------------------------------------------------------+
+0 NvSwitches found.
+"""
+
+
+@pytest.mark.parametrize("form", [as_json, as_tree])
+@pytest.mark.parametrize("discovery_first", [True, False])
+def test_the_devices_that_dcgm_discovered_give_numbers_a_name(form, discovery_first):
+    report = form("Failure", {("GPU", "3"): {"Driver": ("Failure", "GPU 3 has fallen off the bus")}})
+    spec = one(DISCOVERY + report if discovery_first else report + DISCOVERY, expected_gpus=2)
+    assert spec["message"] == "GPU 3 has fallen off the bus"
+    uuid = "GPU-3f1c2ab4-5d6e-7f80-91a2-b3c4d5e6f708"
+    assert entities(spec) == {"GPU": "3", "PCI": "0000:3b:00", "GPU_UUID": uuid}
+
+
 # what is healthy, and who is blind
 
 
