@@ -18,7 +18,11 @@ _ACTION = re.compile(r"Recommended\s+Action\s*=\s*([A-Za-z_]*)\s*(?:;|$)")
 _CODE = re.compile(r"\s*ErrorCode:(\S*)")
 _ENTITY = re.compile(r"\s*([A-Z][A-Z0-9_]*):(\S+)")
 _CUT = re.compile(r"\s*(?:Recommended(?:\s+Action?=?\w*)?)?(?:\.\.\.|…)?\s*$")
-_XID = re.compile(r"Xids?(?:\s*(?:error|code)s?)?[\s:=#(\[]*(\d{1,4}(?:\s*,\s*\d{1,4})*)(?![\w-]|:\w)", re.IGNORECASE)
+_XID = re.compile(
+    r"Xids?(?:\s*(?:error|code)s?)?(?:\s+(?:detected|found|reported|seen))?[\s:=#(\[]*"
+    r"(\d{1,4}(?:\s*,\s*\d{1,4})*)(?![\w-]|:\w)",
+    re.IGNORECASE,
+)
 _NAMED = re.compile(r"Xid(?:Code)?(\d{1,4})(?!\d)", re.IGNORECASE)  # NvidiaXID79Error
 _LINE = re.compile(r"NVRM:\s*(?:GPU\s?\d+:?\s+)?Xid\s*\(", re.IGNORECASE)
 LIMIT = 64  # errors of one condition; a message has 1,024 characters
@@ -60,8 +64,9 @@ def _one(text: str, action: str) -> Reported:
         codes += [match[1]] if match[1] else []
         at = match.end()
     while codes and (match := _ENTITY.match(text, at)):
-        value = match[2]
-        entities.append((match[1], (event.pci(value) or value) if match[1] == "PCI" else value))
+        value = event.pci(match[2]) if match[1] == "PCI" else match[2]
+        if value:  # half an address, where the message was cut off, names no device
+            entities.append((match[1], value))
         at = match.end()
     return Reported(codes, entities, text[at:].strip(" ;"), action)
 

@@ -215,7 +215,7 @@ class _Judge:
         nvsentinel = condition.reason in (f"{condition.type}IsNotHealthy", f"{condition.type}IsHealthy")
         nvsentinel = nvsentinel or condition.message.startswith("ErrorCode:")
         sick = condition.status in entry.get("sickWhen", ("True",))
-        if nvsentinel and not meaning.known:
+        if nvsentinel:  # whatever the check is called
             sick = condition.status == "True"
         if condition.status == "Unknown" and not sick:
             yield self._event(condition, meaning, state="unknown", severity="warning")

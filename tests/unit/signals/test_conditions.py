@@ -104,6 +104,8 @@ def test_an_event_names_node_boot_condition_and_since_when():
         ("InodesPressure", "False", "", "healthy", False, "info"),
         ("RackControllerReady", "False", "", "sick", False, "warning"),
         ("RackControllerReady", "True", "", "healthy", False, "info"),
+        ("RackNotReady", "True", "", "sick", False, "warning"),
+        ("RackReady", "True", "RackReadyIsNotHealthy", "sick", False, "warning"),  # NVSentinel's True is always sick
         ("Frobnicated", "True", "Yes", "unknown", False, "warning"),  # nobody knows which status is the bad one
         ("Frobnicated", "False", "No", "unknown", False, "warning"),
         ("Frobnicated", "Unknown", "", "unknown", False, "warning"),
@@ -150,6 +152,11 @@ def test_xids_as_a_list():
     assert [(spec["errorCode"], spec["bootId"]) for spec in found] == [(["79"], "b-1"), (["48"], "b-1")]
 
 
+def test_a_message_about_xids_that_names_none_leaves_the_condition():
+    spec = one("XIDErrors", "True", "XIDErrors", "2 Xid errors in the last 24 hours, see 79-page guide")
+    assert (spec["errorCode"], spec["codeSpace"], spec["isFatal"]) == (["XIDErrors"], "condition", False)
+
+
 def test_gke_healthy_takes_the_check_back():
     spec = one("XidCriticalError", "False", "NoXids", "")
     assert (spec["isHealthy"], spec["checkName"], spec["bootId"]) == (True, "XidCriticalError", BOOT)
@@ -161,6 +168,7 @@ def test_gke_healthy_takes_the_check_back():
         ("AcceleratedHardwareReady", "False", "NvidiaXID79Error", "fell off", ["79"]),
         ("XIDError", "True", "XIDErrorIsPresent", "Found Xid: 48, 63 in the kernel log", ["48", "63"]),
         ("XIDErrors", "True", "XIDErrors", "XID 79 seen; Xid 79 seen", ["79"]),
+        ("XIDErrors", "True", "XIDErrors", "GPU Xid errors detected: 79,48", ["79", "48"]),
         ("GPUXIDErrors", "True", "x", "NVRM: Xid (PCI:0001:00:00): 119, pid=7, name=x, Timeout", ["119"]),
     ],
 )
@@ -201,6 +209,7 @@ def test_the_drivers_own_line_in_a_message_is_decoded():
 @pytest.mark.parametrize("tail", ["Recommended Action=;", "Recommended Action=", "Recommended", "Recomm...", ""])
 def test_an_empty_or_cut_off_action_is_the_catalogues(tail):
     (spec,) = nvsentinel("SysLogsXIDError", f"ErrorCode:79 PCI:0001:00:00 GPU lost {tail}")
+    assert entities(spec) == {"PCI": "0001:00:00"}
     assert (spec["errorCode"], spec["recommendedAction"], spec["isFatal"]) == (["79"], "RESTART_BM", True)
 
 
