@@ -321,6 +321,14 @@ counts:
   returned: when the cluster could be reached
   type: dict
   sample: {total: 2, drained: 1, draining: 0, waiting: 0, blocked: 1, failed: 0}
+gpus:
+  description:
+    - The GPUs that the drain was for. Whatever concerns more than them, such as a reboot, needs a drain without
+      O(gpus) first.
+  returned: when O(gpus) is given
+  type: list
+  elements: str
+  sample: [GPU-455d8f70-2051-db6c-0430-ffc457bff834]
 waited:
   description: Seconds that the drain took.
   returned: when the cluster could be reached
@@ -393,6 +401,7 @@ def main() -> None:
         "counts": tally,
         "waited": round(waited, 1),
         "diff": change,
+        **({"gpus": request.gpus} if request.gpus else {}),
     }
     bad = tally["total"] - tally["drained"] if params["wait"] and not module.check_mode else tally["failed"]
     if params["fail_on_remaining"] and bad:

@@ -248,6 +248,21 @@ def test_the_deadline_counts_from_the_gate_and_survives_runs(site):
     assert result["nodes"][0]["status"] == "drained" and result["waited"] < 15
 
 
+def test_as_a_task_of_a_playbook(site, run_play, tmp_path):
+    """With the connection from the action group's defaults; the plan first, then the drain."""
+    site.pod("a")
+    site.running(1)
+    site.close()
+    arguments = site.arguments(EVICT)
+    connection = {"kubeconfig": arguments.pop("kubeconfig")}
+    group = {"group/goodput.fleet.kubernetes": connection}
+    task = {"goodput.fleet.node_drain": arguments, "module_defaults": group}
+    tasks = [{**task, "check_mode": True, "diff": True, "register": "plan"}, {**task, "register": "done"}]
+    results = run_play(tmp_path, [*tasks, {**task, "register": "again"}])
+    assert [results[name]["changed"] for name in ("plan", "done", "again")] == [True, True, False]
+    assert results["plan"]["nodes"][0]["evicted"] == results["done"]["nodes"][0]["evicted"] == [site.key("a")]
+
+
 def test_it_fails_with_what_is_left_when_the_time_is_up(site):
     site.pod("endless")
     site.running(1)
@@ -256,7 +271,7 @@ def test_it_fails_with_what_is_left_when_the_time_is_up(site):
     result = site.drain(timeout=2)
     assert time.monotonic() - began < 10
     assert result["failed"] and "1 of 1 nodes are not drained" in result["msg"]
-    assert f"{NODE}: waiting: {site.key('endless')} (the default says wait for its completion)" in result["msg"]
+    assert f"{NODE}: waiting: {site.key('endless')} (the default says wait for its completion, and" in result["msg"]
     assert not site.drain(timeout=1, fail_on_remaining=False)["failed"]
 
 
@@ -456,6 +471,7 @@ def test_only_the_pods_of_one_gpu_go(site):
     result = site.drain(EVICT, gpus=[GPU_A], devices=given)
     node = result["nodes"][0]
     assert (node["status"], node["evicted"]) == ("drained", [site.key("on-a"), site.key("untold")])
+    assert result["gpus"] == [GPU_A]
     assert sorted(site.pods()) == ["on-b", "plain", "told"]
     assert not site.drain(EVICT, gpus=[GPU_A], devices=given)["changed"]
     # a wider action needs a wider drain

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from ansible_collections.goodput.fleet.plugins.module_utils.gates import drain_evict, drain_node
 from ansible_collections.goodput.fleet.plugins.module_utils.gates.drain_budgets import Budgets
-from ansible_collections.goodput.fleet.plugins.module_utils.gates.drain_look import WORKERS, Look, look
+from ansible_collections.goodput.fleet.plugins.module_utils.gates.drain_look import WORKERS, Look, concerns_all, look
 from ansible_collections.goodput.fleet.plugins.module_utils.gates.drain_plan import (
     BLOCKED,
     DRAINED,
@@ -102,8 +102,9 @@ class Drain:
     def _observe(self) -> None:
         nodes = [node for node in self._nodes if not node.ended]
         seen = look(self._client, [node.name for node in nodes], self._request.devices, self._may_move)
-        if seen.errors and not any(node.uid for node in self._nodes) and len(seen.errors) == len(nodes):
-            raise next(iter(seen.errors.values()))  # nothing at all can be seen from the start: no matter of one node
+        if not any(node.uid for node in self._nodes):
+            for error in filter(concerns_all, seen.errors.values()):
+                raise error  # from the start; one that comes later may pass
         budgets = Budgets(seen.budgets)
         for node in nodes:
             self._take_in(node, seen, budgets)

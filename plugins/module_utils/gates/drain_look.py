@@ -68,12 +68,17 @@ def _sort_in(seen: Look, name: str, answer, good: dict) -> None:
         good[name] = answer
 
 
+def concerns_all(error: FleetError) -> bool:
+    """Whether it is the server that does not answer or does not know us, rather than a matter of one node."""
+    return isinstance(error, (Denied, Unavailable)) and getattr(error, "status", None) in (None, 401)
+
+
 def _nodes(client, names: list[str], pool: ThreadPoolExecutor) -> list[dict | FleetError | None]:
     """The first is asked for alone: a server that does not answer is not waited for once a node."""
     if not names:
         return []
     first = _tried(_node, client, names[0])
-    if isinstance(first, (Denied, Unavailable)) and getattr(first, "status", None) in (None, 401):
+    if isinstance(first, FleetError) and concerns_all(first):
         return [first] * len(names)
     return [first, *pool.map(lambda name: _tried(_node, client, name), names[1:])]
 

@@ -101,15 +101,19 @@ def plan(pods: Iterable[Pod], budgets: Budgets, policies: Policies, at: Situatio
 
 
 def stay_reason(pod: Pod, policy: Policy, gpus: list[str] | None) -> str:
+    """Why the drain lets a pod be, or ""."""
     if pod.mirror:
-        return "mirror pod of the kubelet"
-    if pod.owner[0] == "DaemonSet":
-        return f"pod of DaemonSet {pod.owner[1]}"
-    if not in_scope(pod.gpus, gpus):
+        why = "mirror pod of the kubelet"
+    elif pod.owner[0] == "DaemonSet":
+        why = f"pod of DaemonSet {pod.owner[1]}"
+    elif not in_scope(pod.gpus, gpus):
         return "uses none of the GPUs"
-    if policy.action == LEAVE:
-        return f"{policy.name} says leave" + ("; it uses the GPU" if gpus is not None else "")
-    return ""
+    elif policy.action == LEAVE:
+        why = f"{policy.name} says leave"
+    else:
+        return ""
+    # whoever resets the GPU has to end these himself
+    return why + ("; it uses the GPU" if gpus is not None and in_scope(pod.gpus, gpus) else "")
 
 
 def _decide(pod: Pod, policy: Policy, budgets: Budgets, at: Situation) -> tuple[str, str, Step | None]:
@@ -117,7 +121,10 @@ def _decide(pod: Pod, policy: Policy, budgets: Budgets, at: Situation) -> tuple[
     if pod.ends is not None:
         return _terminating(pod, policy, at)
     if policy.action == WAIT:
-        return WAITING, f"{policy.name} says wait for its completion", None
+        why = f"{policy.name} says wait for its completion"
+        if pod.endless:
+            why += ", and by itself it never ends (restartPolicy Always); action: evict moves it"
+        return WAITING, why, None
     due = at.since + policy.after
     if at.now < due:
         return WAITING, f"{policy.name} evicts it at {moment(due)}", None

@@ -27,6 +27,7 @@ class Pod:
     ready: bool
     owner: tuple[str, str, str]  # kind, name, uid of its controller; all "" for a naked pod
     mirror: bool
+    endless: bool  # its containers are started again whenever they end
     begins: float | None  # Unix times: its deletion was asked for, and its grace is over; None while nobody has
     ends: float | None
     local: tuple[str, ...]  # names of its volumes with local data
@@ -60,6 +61,7 @@ def read(raw: dict, devices: dict[str, list[str]] | None = None) -> Pod:
         ),
         owner=(owner.get("kind") or "", owner.get("name") or "", owner.get("uid") or ""),
         mirror=MIRROR_ANNOTATION in (meta.get("annotations") or {}) or owner.get("kind") == "Node",
+        endless=spec.get("restartPolicy", "Always") == "Always",
         begins=None if ends is None else ends - (meta.get("deletionGracePeriodSeconds") or 0),
         ends=ends,
         local=tuple(

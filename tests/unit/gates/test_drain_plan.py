@@ -53,7 +53,8 @@ def test_finished_pods_are_ignored(phase):
 @pytest.mark.parametrize(
     ("pod", "policy", "since", "state", "evicted", "told"),
     [
-        (read(), None, NOW, "waiting", False, "the default says wait for its completion"),
+        (read(), None, NOW, "waiting", False, "completion, and by itself it never ends (restartPolicy Always)"),
+        (read(restartPolicy="Never"), None, NOW, "waiting", False, "the default says wait for its completion"),
         (read(), EVICT, NOW, "evicting", True, "to be evicted"),
         (read(ready=False), EVICT, NOW, "evicting", True, ""),
         (read(ready=False), None, NOW - 1e6, "waiting", False, ""),  # not ready for long is not drained
@@ -232,9 +233,17 @@ def test_only_the_pods_of_one_gpu():
     }
 
 
-def test_a_pod_that_is_left_though_it_uses_the_gpu_is_told():
-    made = plan([read(namespace="kube-system", gpus=1)], gpus=["GPU-00000000-aaaa-4000-8000-000000000001"])
-    assert made.stays[0]["why"] == "system_namespaces says leave; it uses the GPU"
+@pytest.mark.parametrize(
+    ("pod", "why"),
+    [
+        (read(namespace="kube-system", gpus=1), "system_namespaces says leave; it uses the GPU"),
+        (read(owner=("DaemonSet", "cache"), gpus=1), "pod of DaemonSet cache; it uses the GPU"),
+        (read(owner=("DaemonSet", "logs")), "pod of DaemonSet logs"),
+    ],
+)
+def test_a_pod_that_stays_though_it_uses_the_gpu_is_told(pod, why):
+    made = plan([pod], EVICT, gpus=["GPU-00000000-aaaa-4000-8000-000000000001"])
+    assert made.stays[0]["why"] == why
 
 
 # ---- whatever the pods and the policies ----

@@ -274,6 +274,17 @@ def test_a_cluster_that_cannot_be_reached_is_one_error_and_one_wait():
     assert len(asked) == 1
 
 
+def test_a_right_that_is_lacking_is_each_nodes_own_result():
+    cluster = Cluster(pod("a"))
+
+    def get(path):
+        raise with_status(Denied("forbidden: cannot get nodes"), 403)
+
+    cluster.get = get
+    (result,), waited = drain(cluster).run()
+    assert (result["status"], result["reason"], waited) == ("failed", "forbidden: cannot get nodes", 0)
+
+
 def test_pods_that_come_back_are_bounded():
     cluster = Cluster(pod("web-0"), ends=0.1)
     count = [0]
