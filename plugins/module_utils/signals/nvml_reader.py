@@ -188,7 +188,8 @@ def _temperature(device: _Device, gpu: Gpu) -> None:
     gpu.temperature = device.ask("nvmlDeviceGetTemperature", 0)
     gpu.temperature_shutdown = device.ask("nvmlDeviceGetTemperatureThreshold", 0, what="TemperatureShutdown")
     gpu.temperature_slowdown = device.ask("nvmlDeviceGetTemperatureThreshold", 1, what="TemperatureSlowdown")
-    gpu.margin = device.ask("nvmlDeviceGetMarginTemperature")
+    gpu.margin = device.ask("nvmlDeviceGetMarginTemperature")  # to where clocks go down
+    gpu.margin_slowdown = None if gpu.margin is None else 0
 
 
 def _links(device: _Device, gpu: Gpu) -> None:

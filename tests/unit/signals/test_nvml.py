@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,9 @@ from ansible_collections.goodput.fleet.plugins.module_utils.records import quick
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import FleetError
 from ansible_collections.goodput.fleet.plugins.module_utils.records.schemas import healthevent
 from ansible_collections.goodput.fleet.plugins.module_utils.signals import gpu_tables, nvml
+from ansible_collections.goodput.fleet.plugins.module_utils.signals.gpu_readings import Gpu
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.integration import modules
 from tests.standin.nvml import library as standin
@@ -88,6 +92,7 @@ def test_healthy_gpus(ask):
         ("clock_reasons 0x8", "HW_SLOWDOWN", False, "CONTACT_SUPPORT"),
         ("clock_reasons 0x20", "SW_THERMAL_SLOWDOWN", False, "NONE"),
         ("temperature 88", "TEMPERATURE_SLOWDOWN", False, "CONTACT_SUPPORT"),
+        ("margin -1", "TEMPERATURE_SLOWDOWN", False, "CONTACT_SUPPORT"),
         ("temperature 92", "TEMPERATURE_SHUTDOWN", True, "CONTACT_SUPPORT"),
         ("pcie_width 8", "PCIE_WIDTH_LOW", False, "CONTACT_SUPPORT"),
         ("pcie_generation 3", "PCIE_GENERATION_LOW", False, "CONTACT_SUPPORT"),
@@ -236,6 +241,25 @@ def test_counts(ask):
     assert ask("count 0")["state"] == "unknown"
     assert ask("count 0", expected_gpus=0)["state"] == "healthy"
     assert ask("count 8", expected_gpus=4)["state"] == "healthy"  # told, as a warning
+
+
+# whatever is read
+
+NUMBERS = st.one_of(st.none(), st.integers(-(2**63), 2**64))
+TEXTS = st.text(max_size=12)
+FLAGS = st.one_of(st.none(), st.booleans())
+LINKS = st.one_of(st.none(), st.lists(st.integers(0, 17), max_size=18, unique=True))
+KINDS = {"int | None": NUMBERS, "str": TEXTS, "bool | None": FLAGS, "list[int] | None": LINKS}
+FIELDS = {item.name: KINDS[item.type] for item in fields(Gpu) if item.type in KINDS}
+
+
+@given(st.lists(st.builds(Gpu, **FIELDS, failed=st.dictionaries(TEXTS, TEXTS, max_size=2)), max_size=4), NUMBERS)
+def test_any_readings_give_events_that_are_valid(gpus, count):
+    result = nvml.parse(nvml.Seen(gpus=gpus, count=count), PACKED, node="n", expected_gpus=8)
+    assert result["events"] and all(GOOD(event) for event in result["events"])
+    assert len(result["gpus"]) == len(gpus) and result["state"] in ("sick", "healthy", "unknown")
+    assert all(not event["spec"]["isFatal"] for event in result["events"] if event["spec"]["state"] == "unknown")
+    json.dumps(result)
 
 
 # the module
