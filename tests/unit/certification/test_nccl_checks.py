@@ -233,6 +233,13 @@ def test_the_ways_data_took():
         ([*channels("NET/AWS Libfabric/0/GDRDMA")], "EFA", []),
         ([*channels("NET/Libfabric/3/GDRDMA/Shared")], "NET/OFI", []),
         ([*channels("NET/IBext_v8/0(1)/GDRDMA")], "IB", []),
+        ([*channels("NET/gIB/0/GDRDMA")], "gIB", []),
+        ([*channels("NET/FasTrak/0/GDRDMA")], "FasTrak", []),
+        (
+            [log("node-a", "NET/OFI Selected provider is tcp, fabric is 10.0.0.0/8"), *channels("NET/OFI/0/GDRDMA")],
+            "EFA",
+            ["tcp-fallback"],
+        ),
         ([*channels("NET/IB/0")], "IB", ["no-gpu-direct"]),
         ([], "IB", ["transport-unknown"]),
         ([log("node-a", "Connected NVLS tree")], "NVLS", []),

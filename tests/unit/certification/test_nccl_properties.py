@@ -116,3 +116,44 @@ def test_lines_of_others_change_nothing(data):
     strip = [{key: value for key, value in row.items() if key != "line"} for row in run["rows"]]
     assert strip == [{key: value for key, value in row.items() if key != "line"} for row in whole["rows"]]
     assert run["metrics"] == whole["metrics"]
+
+
+def merged(draw, outputs: list[list[str]]) -> list[str]:
+    """The outputs as they arrive when processes write at the same time: each in its order, in pieces of any length."""
+    left = [list(output) for output in outputs]
+    lines: list[str] = []
+    while any(left):
+        index = draw(st.sampled_from([i for i, rest in enumerate(left) if rest]))
+        length = draw(st.integers(1, 40))
+        lines += left[index][:length]
+        del left[index][:length]
+    return lines
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(2, 4), st.data())
+def test_processes_that_do_not_know_of_each_other_measure_nothing(count, data):
+    outputs = []
+    for number in range(count):
+        lines = out.run(hosts=[f"node-{number}"], gpus=1)
+        outputs.append([line.replace("Pid   1000", f"Pid {4000 + number:6d}") for line in lines])
+    result = nccl.parse(merged(data.draw, outputs), expected_ranks=count)
+    codes = {finding["code"] for finding in result["findings"] if finding["severity"] == "error"}
+    assert codes & {"ranks-not-joined", "runs-interleaved"}
+    assert not any("busBandwidthGBps" in run["metrics"] for run in result["runs"])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data(), st.booleans())
+def test_mixed_runs_are_never_taken_for_one(data, whole):
+    """Where nothing is said to be wrong, each run has its own rows and no others."""
+    fast = out.run(hosts=["node-a", "node-b"])
+    slow = out.run(hosts=["node-c", "node-d"], rows=[{"size": size, "busbw": 9.0} for size in out.SIZES])
+    if not whole:
+        slow = slow[: data.draw(st.integers(25, len(slow)))]
+    result = nccl.parse(merged(data.draw, [fast, slow]))
+    if any(finding["severity"] == "error" for finding in result["findings"]):
+        return
+    for run in result["runs"]:
+        assert len({row["outOfPlace"]["busbw"] == 9.0 for row in run["rows"]}) == 1
+        assert len(run["rows"]) == len(out.SIZES)

@@ -231,6 +231,12 @@ def test_rccl():
     assert (result["complete"], codes(result), result["unparsed"]) == (True, [], [])
 
 
+def test_a_log_that_lost_its_signs():
+    lines = [line.removeprefix("#") for line in out.run("2.10")]
+    result = parse("\n".join(lines))
+    assert (result["complete"], len(only(result)["rows"]), codes(result)) == (True, len(out.SIZES), [])
+
+
 def test_version_line():
     lines = ["# nccl-tests version 2.18.2 nccl-headers=22807 nccl-library=23007", *out.run()]
     result = parse("\n".join(lines))

@@ -108,7 +108,6 @@ def _ending(run: Run, where: str, outcome: Outcome) -> None:
         outcome.find(
             "rows-missing",
             f"{_upper(where)} has {len(run.rows)} rows of {asked} sizes that were asked for",
-            severity="warning",
             scope="run",
             line=run.line,
             category=TOOL,
@@ -118,7 +117,7 @@ def _ending(run: Run, where: str, outcome: Outcome) -> None:
             "average-contradicts-rows",
             f"{_upper(where)} prints an average of {run.average['value']:g} GB/s that its rows do not have: "
             "rows are missing or belong to another run",
-            severity="warning",
+            severity="error" if asked else "warning",
             scope="run",
             line=run.line,
             category=TOOL,
@@ -301,6 +300,7 @@ def _transport(run: Run, wanted: Expected, where: str, outcome: Outcome) -> None
     networks = {kind for kind in found | set(run.transports.networks) if kind.startswith("NET/")}
     many = len(run.hosts) > 1 or (run.transports.nodes or 0) > 1
     tcp = "NET/Socket" in found and (many or any(e["kind"] == "NET/Socket" for e in run.transports.as_list()))
+    tcp = tcp or (many and any(name.startswith(("tcp", "sockets", "net")) for name in run.transports.providers))
     if wanted.transports:
         if not found:
             outcome.find(

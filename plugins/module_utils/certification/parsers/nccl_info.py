@@ -23,15 +23,17 @@ _CHANNEL = re.compile(
 _NETWORK = re.compile(r"(?:Using network |Assigned NET plugin )(?P<name>[\w ./-]{1,60}?)(?: to comm\b.*)?\s*\Z")
 _ADAPTER = re.compile(r"\[\d{1,4}\](?P<name>[\w.-]{1,60}):(?P<port>\d{1,3})/(?P<link>\w{1,20})")
 _INTERFACE = re.compile(r"\[\d{1,4}\](?P<name>[\w.-]{1,60}):")
+_PROVIDER = re.compile(r"NET/OFI Selected provider is (?P<name>[\w;-]{1,40})", re.IGNORECASE)
 _VERSION = re.compile(r"\b(?P<kind>[NR]CCL) version\s*:? *(?P<version>\d{1,4}\.\d{1,4}[\w.+-]{0,60})")
 _RANKS = re.compile(r"\b(?:nranks|nRanks) (?P<ranks>\d{1,9})\b")
 
 # the names network plugins give themselves
 _PLUGINS = (
     (re.compile(r"socket\Z", re.IGNORECASE), "NET/Socket"),
-    (re.compile(r"ib(?:ext.*)?\Z", re.IGNORECASE), "NET/IB"),
+    (re.compile(r"g?ib(?:ext.*)?\Z", re.IGNORECASE), "NET/IB"),
     (re.compile(r"(?:aws )?libfabric\Z|(?:aws-)?ofi\Z|efa\Z", re.IGNORECASE), "NET/OFI"),
 )
+_LOCAL = {"P2P", "SHM", "NVLS", "MNNVL", "COLLNET", "CE"}
 _SAME = {
     "ib": "NET/IB",
     "infiniband": "NET/IB",
@@ -71,7 +73,8 @@ def transport(name: str) -> str:
     if name.upper().startswith("NET/"):
         plugin = name[4:].strip()
         return next((known for pattern, known in _PLUGINS if pattern.match(plugin)), f"NET/{plugin}")
-    return name.upper()
+    known = next((known for pattern, known in _PLUGINS if pattern.match(name)), None)
+    return known or (name.upper() if name.upper() in _LOCAL else f"NET/{name}")
 
 
 class Transports:
@@ -83,6 +86,7 @@ class Transports:
         self._adapters: dict[str, dict[str, str]] = {}
         self._interfaces: set[str] = set()
         self.hosts: set[str] = set()
+        self.providers: set[str] = set()  # of libfabric
         self.sizes: set[int] = set()  # ranks of the communicators
         self.nodes: int | None = None
         self.lines = 0
@@ -99,7 +103,9 @@ class Transports:
         if network:
             plugin = network["name"].strip()
             self._networks.setdefault(transport(f"NET/{plugin}"), set()).add(host)
-        elif message.startswith("NET/IB") and "Using [" in message:
+        elif provider := _PROVIDER.match(message):
+            self.providers.add(provider["name"].lower())
+        elif message.startswith(("NET/IB", "NET/gIB")) and "Using [" in message:
             found = self._adapters.setdefault(host, {})
             found.update({f"{match['name']}:{match['port']}": match["link"] for match in _ADAPTER.finditer(message)})
         elif message.startswith("NET/Socket") and "Using [" in message:

@@ -218,6 +218,22 @@ class Run:
             count, low = count + 1, low * step["value"]
         return count
 
+    @property
+    def foreign_rows(self) -> bool:
+        """Rows of another run are among these: a sweep goes up, and begins anew only when it was through."""
+        asked, step = self.asked_sizes(), self.config.get("step")
+        if not asked or asked < 2 or not step or self.source == "json":
+            return False
+        if len(self.rows) > asked and self.average and len(self.rows) % asked:
+            return True
+        top = self.config.get("reducedMaxBytes", self.config["maxBytes"])
+        for previous, row in zip(self.rows, self.rows[1:], strict=False):
+            size = previous["size"]
+            last = (size * step["value"] if step["unit"] == "factor" else size + step["value"]) > top
+            if not last and (row["size"] < size or (row["size"] == size > 0 and step["unit"] == "factor")):
+                return True
+        return False
+
     def ratio_ranks(self, expected: int) -> float | None:
         """busbw / algbw of the biggest rows, where that tells a number of ranks that `expected` is not; else None."""
         ratio = _RATIO.get(self.test)
