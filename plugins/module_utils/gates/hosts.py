@@ -9,7 +9,8 @@ import json
 from collections.abc import Iterable, Mapping
 
 from ansible_collections.goodput.fleet.plugins.module_utils.gates import model
-from ansible_collections.goodput.fleet.plugins.module_utils.gates.facts import node_facts
+from ansible_collections.goodput.fleet.plugins.module_utils.gates.external import is_cordoned
+from ansible_collections.goodput.fleet.plugins.module_utils.gates.facts import boot_id, name_of, ready
 
 CERTIFIED = "goodput.fleet/certified"
 RESOURCES = ("nvidia.com/gpu", "nvidia.com/mig-", "nvidia.com/shared-gpu")
@@ -26,40 +27,43 @@ def host(
     address_types: Iterable[str] = ("InternalIP",),
 ) -> dict:
     """{name, address, groups: [names as labels have them], facts}. Of several labels the first that is set counts."""
-    facts, state = node_facts(node), model.state(node)
-    labels = facts["labels"]
+    metadata, spec, status = (node.get(part) or {} for part in ("metadata", "spec", "status"))
+    state, labels, boot = model.state(node), dict(metadata.get("labels") or {}), boot_id(node)
     driver = driver_of(labels)
-    certified, why = certification(facts["annotations"].get(CERTIFIED), facts["bootId"], driver)
+    certified, why = certification((metadata.get("annotations") or {}).get(CERTIFIED), boot, driver)
     places = {
         "accelerator": _first(labels, PRODUCT_LABELS),
         "rack": _first(labels, rack_labels),
         "nvlink_domain": _first(labels, nvlink_domain_labels),
         "zone": _first(labels, zone_labels),
     }
-    status = node.get("status") or {}
-    known = {
-        "name": facts["name"],
+    facts = {
+        "name": name_of(node),
         "open": state["open"],
         "gates": state["gates"],
         "external": state["external"],
-        "ready": facts["ready"],
-        "unschedulable": facts["unschedulable"],
-        "boot_id": facts["bootId"],
+        "ready": ready(node),
+        "unschedulable": is_cordoned(node),
+        "boot_id": boot,
         "driver": driver,
         **places,
         "gpus": {part: gpus(status.get(part)) for part in ("capacity", "allocatable")},
         "certified": certified,
         "certification": why,
-        "provider_id": facts["providerId"],
+        "provider_id": spec.get("providerID") or "",
         "labels": labels,
-        "taints": facts["taints"],
-        "conditions": {kind: each["status"] for kind, each in facts["conditions"].items()},
+        "taints": [
+            {part: taint.get(part) or "" for part in ("key", "value", "effect")} for taint in spec.get("taints") or ()
+        ],
+        "conditions": {
+            each["type"]: each.get("status") or "" for each in status.get("conditions") or () if each.get("type")
+        },
     }
     return {
         "name": facts["name"],
         "address": _address(status, address_types),
-        "groups": _groups(known, places),
-        "facts": known,
+        "groups": _groups(facts, places),
+        "facts": facts,
     }
 
 
@@ -100,14 +104,14 @@ def gpus(resources: Mapping | None) -> int:
     return sum(int(count) for count in counts if count.isascii() and count.isdecimal() and len(count) < 10)
 
 
-def _groups(known: dict, places: dict[str, str]) -> list[str]:
-    groups = ["certified" if known["certified"] else "uncertified"]
-    groups += ["gated", *(f"gate_{gate['owner']}" for gate in known["gates"])] if known["gates"] else []
-    if any(entry["holds"] for entry in known["external"]):
+def _groups(facts: dict, places: dict[str, str]) -> list[str]:
+    groups = ["certified" if facts["certified"] else "uncertified"]
+    groups += ["gated", *(f"gate_{gate['owner']}" for gate in facts["gates"])] if facts["gates"] else []
+    if any(entry["holds"] for entry in facts["external"]):
         groups.append("external_hold")
-    if known["open"]:
+    if facts["open"]:
         groups.append("open")
-    if known["ready"] != "True":  # nobody knows is not ready either
+    if facts["ready"] != "True":  # nobody knows is not ready either
         groups.append("not_ready")
     return groups + [f"{kind}_{value}" for kind, value in places.items() if value]
 
