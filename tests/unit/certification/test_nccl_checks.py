@@ -358,6 +358,26 @@ def test_a_hang_stops_after_the_header():
     assert "before its first size" in result["findings"][0]["message"]
 
 
+@pytest.mark.parametrize(
+    ("before", "between", "after", "expected"),
+    [
+        (["ssh: Could not resolve hostname w-1: Name or service not known"], [], [], "name-not-resolved"),
+        ([], [], ["mpirun noticed that process rank 3 with PID 7 on node h3 exited on signal 11 (Segmentation fault)."],
+         "killed-by-signal"),
+        ([], [], ["slurmstepd: error: *** STEP 7.0 ON h1 CANCELLED AT 2026-02-05T16:03:52 DUE TO TIME LIMIT ***"],
+         "time-limit"),
+        ([], ["h1:5:9 [2] NCCL WARN NET/IB : mlx5_0:1 Got async event : port error"], [], "network-port-event"),
+    ],
+)  # fmt: skip
+def test_a_run_that_came_to_its_end_was_not_stopped(before, between, after, expected):
+    lines = out.run()
+    text = [*before, *lines[:-8], *between, *lines[-8:], *after]
+    result = parse("\n".join(text))
+    assert (result["complete"], codes(result, "error"), codes(result, "warning")) == (True, [], [expected])
+    broken = parse("\n".join([*before, *lines[:-8], *between, *after]))
+    assert expected in codes(broken, "error")
+
+
 def test_nothing_at_all():
     assert codes(parse("")) == ["no-run"]
     assert not parse("")["complete"]

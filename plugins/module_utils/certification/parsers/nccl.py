@@ -43,6 +43,7 @@ def parse(
 def _finish(reader: Reader, wanted: nccl_checks.Expected) -> dict:
     outcome = reader.outcome
     runs = _merged(reader)
+    _settle(outcome, runs, reader.warned)
     for number, run in enumerate(runs, 1):
         name = f"the {run.test} run" if run.test else "the run"
         where = f"{name} ({number} of {len(runs)})" if len(runs) > 1 else name
@@ -65,6 +66,18 @@ def _finish(reader: Reader, wanted: nccl_checks.Expected) -> dict:
     if reader.failed:
         result["launcher"] = reader.failed
     return result
+
+
+def _settle(outcome: Outcome, runs: list[Run], warned: set[int]) -> None:
+    """What was said before runs that all came to their end was overcome, and what came after them, as a crash when
+    the processes exit, or as a warning of NCCL between, did not stop them: it stays as a warning."""
+    if not runs or not all(run.complete and run.mixed == 1 for run in runs):
+        return
+    begin, end = runs[0].line or 0, max(run.last_line or 0 for run in runs)
+    for finding in outcome.findings:
+        line = finding["line"] or 0
+        if finding["severity"] == "error" and (line < begin or line > end or line in warned):
+            finding["severity"] = "warning"
 
 
 def _merged(reader: Reader) -> list[Run]:

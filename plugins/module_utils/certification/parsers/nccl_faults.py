@@ -30,6 +30,8 @@ _TEST = re.compile(
 )
 _TRACE = re.compile(rf"\.\. (?P<host>{_NAME}) pid ?(?P<pid>\d{{0,10}}): Test failure (?P<at>[\w.-]{{1,80}}:\d{{1,6}})")
 
+_BARE_TRACE = re.compile(r"(?P<host>[\w.-]{1,100}) pid ?:? ?Test failure (?P<at>[\w.-]{1,80}:\d{1,6})")
+
 
 class Fault(NamedTuple):
     """`scope` and `category` as in `outcome`."""
@@ -446,11 +448,10 @@ def of_line(text: str) -> Fault | None:
 
 def trace(text: str) -> tuple[str, str] | None:
     """(host, place) of a line of the call stack that a failing process prints."""
-    match = _TRACE.search(text) if "Test failure" in text else None
-    if match:
-        return match["host"], match["at"]
-    bare = re.search(r"(?P<host>[\w.-]{1,100}) pid ?:? ?Test failure (?P<at>[\w.-]{1,80}:\d{1,6})", text)
-    return (bare["host"], bare["at"]) if bare else None
+    if "Test failure" not in text:
+        return None
+    match = _TRACE.search(text) or _BARE_TRACE.search(text)
+    return (match["host"], match["at"]) if match else None
 
 
 def of_warning(host: str | None, device: str | None, message: str) -> Fault:

@@ -95,7 +95,7 @@ class Transports:
         self.lines += 1
         if host:
             self.hosts.add(host)
-        channel = _CHANNEL.search(message)
+        channel = _CHANNEL.search(message) if " via " in message else None
         if channel:
             self._channel(channel)
             return
@@ -112,8 +112,8 @@ class Transports:
             self._interfaces.update(match["name"] for match in _INTERFACE.finditer(message))
         elif message.startswith(("Connected NVLS tree", "NVLS comm ")):
             self._use("NVLS")
-        ranks = _RANKS.search(message)
-        if ranks and ("Init COMPLETE" in message or "nNodes" in message):
+        ranks = _RANKS.search(message) if "Init COMPLETE" in message or "nNodes" in message else None
+        if ranks:
             self.sizes.add(int(ranks["ranks"]))
             nodes = re.search(r"\bnNodes (\d{1,9})\b", message)
             if nodes:

@@ -64,6 +64,7 @@ _KNOWN = re.compile(
     r"#\s*\Z|#\s*(?:NCCL Tests compiled|Using devices|\(B\)|out-of-place|in-place|Errors with asterisks"
     r"|Blocking Enabled|Per-Iteration|Parallel Init|GPU memory usage|Writing JSON|skipping json|<)"
 )
+_UNSIGNED = re.compile(r"busbw|nThread|rccl-tests|Using devices")  # comments that lost their sign on the way
 _LIMIT = 4000  # characters of a line that are looked at
 _VERSION_LINE, _STARTED, _CONFIGURED, _DEVICES, _RANKS, _TABLE = range(1, 7)
 
@@ -94,6 +95,7 @@ class Reader:
         self.nccl: str | None = None
         self.traces: dict[str, tuple[int, str]] = {}
         self.failed: dict = {}
+        self.warned: set[int] = set()  # lines that are warnings of NCCL
 
     # reading
 
@@ -142,7 +144,7 @@ class Reader:
         if not text.strip():
             return
         if "CCL " in text:
-            told = nccl_info.version(text)
+            told = nccl_info.version(text) if "version" in text else None
             if told:
                 self._told_version(*told, stream)
             log = nccl_info.read(text)
@@ -164,7 +166,7 @@ class Reader:
     def _comment(self, line: launched.Line, stream: Stream, text: str) -> bool:
         if "bus bandwidth" in text or "Out of bounds" in text:
             return self._footer(line, stream, text)
-        if not any(word in text for word in ("#", "busbw", "nThread", "rccl-tests", "Using devices")):
+        if "#" not in text and not _UNSIGNED.search(text):
             return False
         rank = _RANK.search(text)
         if rank:
@@ -329,8 +331,8 @@ class Reader:
 
     def _row(self, line: launched.Line, stream: Stream, text: str) -> None:
         run = stream.current
-        start = nccl_table.start(text)
         if run is None or run.header is None:
+            start = nccl_table.start(text) if text.lstrip()[:1].isdigit() else None
             if start and len(nccl_table.leading(text[start.start() :])) > 6:
                 self.outcome.unread(line.number, excerpt(text), "a row without a header")
                 earlier = next((r for r in reversed(stream.runs) if r.header and not r.average), None)
@@ -338,6 +340,7 @@ class Reader:
                     # a run goes on while another begins
                     self._mix(stream, earlier)
             return
+        start = nccl_table.start(text)
         if start:
             self._flush(stream, "another row begins inside a row")
             words = text[start.start() :].split()
@@ -395,6 +398,7 @@ class Reader:
         elif len(self.log) < 100_000:
             self.log.append((host, message))
         if log["level"] in ("WARN", "ERROR"):
+            self.warned.add(line.number)
             self._find(nccl_faults.of_warning(host or None, log["device"], message), line)
 
     def _running(self, stream: Stream) -> Run | None:
@@ -423,11 +427,11 @@ class Reader:
         trace = nccl_faults.trace(text)
         if trace:
             self.traces.setdefault(trace[0], (line.number, text))
-        named = _FILE.search(text)
+        named = _FILE.search(text) if "failure" in text else None
         if named and stream.current and not stream.current.test:
             stream.current.test = named[1]
-        for name, pattern in (("exitCode", _EXIT), ("rank", _PROCESS)):
-            match = pattern.search(text)
+        for name, words, pattern in (("exitCode", "Exit code", _EXIT), ("rank", "Process name", _PROCESS)):
+            match = pattern.search(text) if words in text else None
             if match:
                 self.failed.setdefault(name, int(match[1]))
         fault = nccl_faults.of_line(text)
