@@ -284,8 +284,8 @@ class _Judge:
                 position=number,
             )
         resolved = [meanings.resolve(condition.type, code, one.text) for code in one.codes]
-        where, first = resolved[0] if resolved else ("condition", "")
-        found = meanings.known(self._tables, where, first)
+        where = resolved[0][0] if resolved else "condition"
+        found = meanings.worst(self._tables, resolved)
         if found is None:
             action = _of_both(_asked(meaning, True), one.action, False)
             fatal = one.action in ACTIONS and one.action not in ("NONE", "UNKNOWN")

@@ -32,7 +32,6 @@ NUMBERS = {
 }
 STRATEGIES = {0: "", 1: "EXECUTE_REMEDIATION", 2: "STORE_ONLY", 3: "STORE_AND_ANALYSE"}
 CODES = 64  # of one event
-NOT_THE_GPU = ("application", "consequence")
 _RECEIVED = ("receivedtimestamp", "createdat", "inserttime")
 _MUST = ("agent", "checkname")
 
@@ -88,12 +87,12 @@ def read(data: Mapping, around: Mapping[str, str], context: Context, line: int |
     space = resolved[0][0] if resolved else meanings.space(check, "")
     metadata, state = _metadata(fields), None
     if not flags["ishealthy"]:
-        known = meanings.known(context.tables, *resolved[0]) if resolved else None
+        known = meanings.worst(context.tables, resolved)
         of_check = context.tables.of("condition").choose(check, {})
         if (known and known.state == "unknown") or (of_check.known and of_check.state == "unknown"):
             state = "unknown"
         metadata = {**(known.metadata() if known else {}), **metadata}  # correlation needs it
-        if known and flags["isfatal"] and known.cls in NOT_THE_GPU:
+        if known and flags["isfatal"] and known.cls in meanings.NOT_THE_GPU:
             # some monitors call every Xid of an application fatal, and every echo of another fault
             flags["isfatal"], metadata["reportedFatal"] = False, "true"
     action = _action(fields.get("recommendedaction"), metadata)

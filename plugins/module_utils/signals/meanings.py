@@ -12,6 +12,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.signals.tables impor
 
 _XID = re.compile(r"\bXID\s*(?:error\s*)?:?\s*(\d{1,4})\b", re.IGNORECASE)
 _NIC = ("nic", "infiniband", "ethernet", "roce", "ib")
+NOT_THE_GPU = ("application", "consequence")
 UNDECODED = (*xid_nvlink5.CODES, xid_recovery.CODE)  # what the code means stands in the line's other words
 
 
@@ -41,3 +42,11 @@ def known(tables: Tables, where: str, code: str) -> Meaning | None:
         return None
     meaning = tables.meaning(where, code)
     return meaning if meaning.known else None
+
+
+def worst(tables: Tables, resolved: list[tuple[str, str]]) -> Meaning | None:
+    """Of several (space, code) of one report the gravest; None where one of them is not known: it may be graver."""
+    found = [known(tables, where, code) for where, code in resolved]
+    if not found or None in found:
+        return None
+    return max(found, key=lambda meaning: (meaning.fatal, meaning.cls not in NOT_THE_GPU, not meaning.state))

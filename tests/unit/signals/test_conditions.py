@@ -223,13 +223,14 @@ def test_an_empty_or_cut_off_action_is_the_catalogues(tail):
         ("GpuNvlinkWatch", "ErrorCode:DCGM_FR_IMEX_UNHEALTHY GPU:0 x", "DCGM_FR_IMEX_UNHEALTHY", False, None),
         ("InfiniBandStateCheck", "ErrorCode:LINK_DOWN NIC:mlx5_0 x Recommended Action=REPLACE_VM;", "LINK_DOWN", True, "REPLACE_VM"),
         ("OurOwnCheck", "Memory: 5 MB below 6 MB Recommended", "OurOwnCheck", False, "CONTACT_SUPPORT"),
+        ("SysLogsXIDError", "ErrorCode:31 ErrorCode:79 PCI:0:1:0 x Recommended Action=NONE;", "79", True, "RESTART_BM"),
         ("OurOwnCheck", "", "OurOwnCheck", False, "CONTACT_SUPPORT"),
         ("OurOwnCheck", "ErrorCode:79 PCI:0:1:0 x Recommended Action=RESTART_BM;", "79", True, "RESTART_BM"),
     ],
 )  # fmt: skip
 def test_what_nvsentinel_says_and_what_the_catalogue_knows(kind, message, code, fatal, action):
     (spec,) = nvsentinel(kind, message)
-    assert (spec["errorCode"], spec["isFatal"], spec["state"]) == ([code], fatal, "sick")
+    assert (spec["errorCode"][-1], spec["isFatal"], spec["state"]) == (code, fatal, "sick")
     assert action in (None, spec["recommendedAction"])
     assert not (spec["isFatal"] and spec["recommendedAction"] == "NONE")
 

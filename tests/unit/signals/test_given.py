@@ -192,6 +192,11 @@ def test_xids_of_applications_and_echoes_take_nothing_out_whatever_their_monitor
     assert spec["metadata"]["class"] in ("application", "consequence")
 
 
+@pytest.mark.parametrize("codes", [["31", "79"], ["79", "31"], ["45", "9999"]])
+def test_the_gravest_of_several_codes_counts(codes):
+    assert one(checkName="SysLogsXIDError", errorCode=codes)["isFatal"]
+
+
 def test_when_it_came_in_is_when_it_came_in_then():
     """Last month's log, read today, is last month's events."""
     record = {
