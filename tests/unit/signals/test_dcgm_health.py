@@ -10,7 +10,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.records.errors impor
 from ansible_collections.goodput.fleet.plugins.module_utils.records.schemas import healthevent
 from ansible_collections.goodput.fleet.plugins.module_utils.signals import dcgm_health
 from ansible_collections.goodput.fleet.plugins.module_utils.signals.dcgm_messages import Messages
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.signals.dcgm import as_json, as_tree
@@ -326,6 +326,7 @@ JSON = st.recursive(
 )
 
 
+@settings(deadline=None)  # machines under load
 @given(st.dictionaries(st.sampled_from(["Overall Health", "GPU", "NvSwitch", "PCIe", "x"]), JSON))
 @example({"GPU": {"children": {"0": {"value": "Failure", "children": {"Errors": {"children": {"x": "Failure"}}}}}}})
 def test_json_of_any_shape_is_read_or_told(body):
@@ -334,6 +335,7 @@ def test_json_of_any_shape_is_read_or_told(body):
     parse(json.dumps({"body": body}))
 
 
+@settings(deadline=None)
 @given(st.one_of(st.binary(max_size=200), st.text(max_size=200)))
 @example(b"{" * 20_000)
 @example('{"body": {"Overall Health": {"value": ' + "9" * 5000 + "}}}")
@@ -344,6 +346,7 @@ def test_any_bytes_are_read_or_told(data):
     assert result["events"]
 
 
+@settings(deadline=None)
 @given(st.integers(0, 5000), st.binary(max_size=6))
 def test_a_damaged_report_is_read_or_told(at, piece):
     text = as_tree("Failure", {("GPU", "3"): {"Memory system": ("Failure", "Detected XID 31 for GPU 3")}}).encode()

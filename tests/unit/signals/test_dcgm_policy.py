@@ -11,7 +11,7 @@ from ansible_collections.goodput.fleet.plugins.filter.parse_dcgm_policy import p
 from ansible_collections.goodput.fleet.plugins.module_utils.records import quickcheck
 from ansible_collections.goodput.fleet.plugins.module_utils.records.schemas import healthevent
 from ansible_collections.goodput.fleet.plugins.module_utils.signals import dcgm_policy
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.signals.shipped import BOOT, RECEIVED, TABLES, entities
@@ -144,6 +144,7 @@ def test_a_cut_log_tells_no_other_xid():
         assert [event["spec"]["errorCode"] for event in parse(LOG[:end])["events"]] in known
 
 
+@settings(deadline=None)  # machines under load
 @given(st.one_of(st.binary(max_size=200), st.text(max_size=200)))
 @example(b"[" * 20_000)
 @example('{"Condition": "Power limit", "Data": {"Power": ' + "9" * 5000 + "}}")
@@ -153,6 +154,7 @@ def test_any_bytes_are_read_or_told(data):
     parse(data)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 5000), st.binary(max_size=6))
 def test_a_damaged_log_is_read_or_told(at, piece):
     log = LOG.encode()

@@ -10,7 +10,7 @@ from ansible_collections.goodput.fleet.plugins.filter.parse_nvidia_smi import pa
 from ansible_collections.goodput.fleet.plugins.module_utils.records import quickcheck
 from ansible_collections.goodput.fleet.plugins.module_utils.records.schemas import healthevent
 from ansible_collections.goodput.fleet.plugins.module_utils.signals import nvidia_smi
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.signals import smi
@@ -341,11 +341,13 @@ VALUES = st.one_of(
 )
 
 
+@settings(deadline=None)  # machines under load
 @given(st.dictionaries(st.sampled_from(sorted(smi.FIELDS)), VALUES))
 def test_any_values_are_read_or_told(changes):
     assert parse(smi.one(changes=changes))["events"]
 
 
+@settings(deadline=None)
 @given(st.one_of(st.binary(max_size=200), st.text(max_size=200)))
 @example(b"<nvidia_smi_log>\xff\x00</nvidia_smi_log>")
 @example("<nvidia_smi_log/>")
@@ -354,6 +356,7 @@ def test_any_bytes_are_read_or_told(data):
     assert parse(data)["events"]
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10_000), st.binary(max_size=6))
 def test_damaged_xml_is_read_or_told(at, piece):
     text = smi.one().encode()

@@ -16,7 +16,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.records.errors impor
 from ansible_collections.goodput.fleet.plugins.module_utils.records.schemas import healthevent
 from ansible_collections.goodput.fleet.plugins.module_utils.signals import gpu_tables, nvml
 from ansible_collections.goodput.fleet.plugins.module_utils.signals.gpu_readings import Gpu
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.integration import modules
@@ -253,6 +253,7 @@ KINDS = {"int | None": NUMBERS, "str": TEXTS, "bool | None": FLAGS, "list[int] |
 FIELDS = {item.name: KINDS[item.type] for item in fields(Gpu) if item.type in KINDS}
 
 
+@settings(deadline=None)  # machines under load
 @given(st.lists(st.builds(Gpu, **FIELDS, failed=st.dictionaries(TEXTS, TEXTS, max_size=2)), max_size=4), NUMBERS)
 def test_any_readings_give_events_that_are_valid(gpus, count):
     result = nvml.parse(nvml.Seen(gpus=gpus, count=count), PACKED, node="n", expected_gpus=8)
