@@ -7,7 +7,8 @@ import sys
 
 AREAS = {
     "recipes": ["recipes_resolve", "bundles_render", "playbook_start", "embedded_cluster", "drift_scale"],
-    "gates": ["signals_parse", "quarantine_decide"],
+    "gates": ["signals_parse", "quarantine_decide", "inventory_hosts", "gates_scale"],
+    "certification": ["isolation"],
 }
 
 

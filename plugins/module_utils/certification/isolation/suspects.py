@@ -1,0 +1,113 @@
+# Copyright (c) 2026 goodput.fleet contributors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Nodes of failed groups, each tested next to known-good ones. Pure."""
+
+from __future__ import annotations
+
+from ansible_collections.goodput.fleet.plugins.module_utils.certification.isolation.board import Board
+from ansible_collections.goodput.fleet.plugins.module_utils.certification.isolation.fleet import bits
+from ansible_collections.goodput.fleet.plugins.module_utils.certification.isolation.judge import Judgement, union
+
+# up to so many nodes every pair is tried in search of two that work
+EVERY_PAIR = 8
+# among more nodes, so many small tests per node while not one node is known to be good
+BLIND_TESTS = 2
+
+
+def ask(board: Board, judge: Judgement, due: int) -> None:
+    """Asks for the suspects' tests; `due`: nodes that wait for their first group."""
+    state = judge.state
+    suspects = judge.fleet.all & ~(state.cleared | judge.bad_mask | due)
+    hinted = suspects & state.hinted
+    rest = []
+    # those that failed once are closest to an answer; then those that a failed test's log names
+    order = sorted(bits(suspects), key=lambda node: (not judge.against(node), not hinted >> node & 1, node))
+    for node in order:
+        if not silent(judge, node) and board.free >> node & 1 and not _ask_one(board, judge, node):
+            rest.append(node)
+    _ask_company(board, judge, rest, due)
+
+
+def silent(judge: Judgement, node: int) -> bool:
+    """Whether this node's own tests ended without an answer too often."""
+    state = judge.state
+    count = sum(
+        number
+        for group, number in state.silent.items()
+        if group >> node & 1 and group.bit_count() <= judge.options.small
+    )
+    return count > judge.options.error_retries
+
+
+def company(judge: Judgement, node: int, free: int, number: int, relation: str | None = None) -> int:
+    """So many known-good nodes to test a node with; 0 when there are too few that are free and not yet tried.
+
+    Those of other domains come first, so that the test leaves through the NICs; after a failure those that are
+    seen to work in that relation, and of yet another domain.
+    """
+    state, fleet = judge.state, judge.fleet
+    tried = union(group for group in judge.small if group >> node & 1)
+    pool = judge.good & free & ~judge.conflicts(node) & ~(1 << node)
+    inside, across = pool & fleet.mates[node], pool & ~fleet.mates[node]
+    if relation is not None:
+        tiers = [across & state.across, across] if relation == "across" else [inside & state.inside, inside]
+    elif tried:
+        seen = union(fleet.mates[other] for other in bits(tried))
+        sure = state.twice & ~judge.paired
+        tiers = [across & state.across & ~seen & sure, across & state.across & sure, inside & state.inside & sure]
+        tiers += [tier & state.proven(way) for tier, way in ((across, "across"), (inside, "inside"))] + [across]
+    else:
+        tiers = [across, inside]
+    chosen = 0
+    for tier in [*(tier & ~tried for tier in tiers), *(tiers if number > 1 else ())]:
+        while chosen.bit_count() < number and (tier := tier & ~chosen):
+            # from the node's own number on: not the same helpers for everyone
+            later = tier >> node << node
+            tier_first = later & -later if later else tier & -tier
+            chosen |= tier_first
+    group = chosen | 1 << node
+    usable = chosen.bit_count() == number and group not in state.fails and not state.gave_up(group)
+    return chosen if usable else 0
+
+
+def _ask_one(board: Board, judge: Judgement, node: int) -> bool:
+    """False when a partner is missing."""
+    alone = judge.options.alone
+    if alone:
+        return board.ask(1 << node, "confirm" if 1 << node in judge.state.fails else "isolate", 1 << node)
+    number = judge.options.small - 1
+    failed = judge.against(node)
+    others = company(judge, node, board.free, number)
+    unproven = failed and judge.enough(node, failed)
+    if unproven and not any(judge.strong(node, others | 1 << node) for others in [others] if others):
+        return _prove_partner(board, judge, failed[0] & ~(1 << node))
+    return bool(others) and board.ask(others | 1 << node, "confirm" if failed else "isolate", 1 << node)
+
+
+def _prove_partner(board: Board, judge: Judgement, partners: int) -> bool:
+    """A test between good nodes of different domains, when none has been seen to work yet."""
+    for partner in bits(partners & board.free):
+        others = company(judge, partner, board.free, judge.options.small - 1, "across")
+        if others and board.ask(others | 1 << partner, "prove", 1 << partner):
+            return True
+    return False
+
+
+def _ask_company(board: Board, judge: Judgement, nodes: list[int], due: int) -> None:
+    """Suspects with each other, when the known-good nodes do not suffice: those that pass are known-good at once."""
+    state, size = judge.state, judge.options.small
+    blind = judge.good.bit_count() < size - 1 or not judge.good
+    if judge.options.alone or (blind and (due or state.running)) or not (state.passes or state.fails):
+        return
+    most = 1 if not blind else len(judge.fleet) if len(judge.fleet) <= EVERY_PAIR else BLIND_TESTS
+    count = {node: sum(group >> node & 1 for group in judge.small) for node in nodes}
+    waiting = [node for node in nodes if count[node] < most]
+    while len(waiting) >= size:
+        first = waiting.pop(0)
+        for start in range(len(waiting) - size + 2):
+            group = 1 << first | union(1 << node for node in waiting[start : start + size - 1])
+            if not state.runs(group):
+                if board.ask(group, "isolate"):
+                    del waiting[start : start + size - 1]
+                break
