@@ -96,6 +96,12 @@ class _Reader:
         known = [number for number in map(self.number, paths) if number is not None]
         return sum(known) if known else None
 
+    def sum_of(self, path: str) -> int | None:
+        """Over all elements of one path."""
+        known = [_NUMBER.fullmatch((leaf.text or "").strip()) for leaf in self.element.iterfind(path)]
+        numbers = [int(match[1]) for match in known if match]
+        return sum(numbers) if numbers else None
+
 
 def _recovery(reader: _Reader, tables: Tables) -> None:
     gpu, words = reader.gpu, (reader.element.findtext("gpu_recovery_action") or "").strip()
@@ -126,6 +132,9 @@ def _memory(reader: _Reader) -> None:
         return reader.total(*(f"{place}double_bit/{part}" for part in parts))
 
     gpu.ecc_volatile_uncorrected, gpu.ecc_aggregate_uncorrected = uncorrected("volatile"), uncorrected("aggregate")
+    slices = reader.sum_of("mig_devices/mig_device/ecc_error_count/volatile_count/sram_uncorrectable")
+    if slices is not None:  # errors in MIG devices need not show in the GPU's own counter
+        gpu.ecc_volatile_uncorrected = max(slices, gpu.ecc_volatile_uncorrected or 0)
     gpu.sram_threshold_exceeded = reader.flag("ecc_errors/aggregate/sram_threshold_exceeded")
     gpu.retired_pages = reader.total(
         "retired_pages/multiple_single_bit_retirement/retired_count",
@@ -169,6 +178,8 @@ def _fabric(reader: _Reader) -> None:
     for name, bad, code in _FABRIC:
         if reader.text(f"fabric/health/{name}").lower() == bad:
             gpu.fabric_troubles.append(code)
+    if not gpu.fabric_troubles and reader.text("fabric/health/summary").lower() in ("unhealthy", "limited capacity"):
+        gpu.fabric_troubles.append("FABRIC_UNHEALTHY")
     wrong = reader.text("fabric/health/incorrect_configuration").lower()
     if wrong and wrong not in ("none", "false"):
         gpu.fabric_troubles.append("FABRIC_MISCONFIGURED")

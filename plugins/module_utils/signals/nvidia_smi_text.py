@@ -59,6 +59,7 @@ PATHS = {
     "fabric/status": "fabric/status",
     "fabric/health/bandwidth": f"{HEALTH}/bandwidth",
     "fabric/health/route recovery in progress": f"{HEALTH}/route_recovery_in_progress",
+    "fabric/health/summary": f"{HEALTH}/summary",
     "fabric/health/route unhealthy": f"{HEALTH}/route_unhealthy",
     "fabric/health/access timeout recovery": f"{HEALTH}/access_timeout_recovery",
     "fabric/health/incorrect configuration": f"{HEALTH}/incorrect_configuration",

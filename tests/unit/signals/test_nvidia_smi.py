@@ -88,6 +88,11 @@ CASES = [
     ({f"{FABRIC}health/route_unhealthy": "True"}, "FABRIC_ROUTE_UNHEALTHY", True, "RESTART_VM", "GpuNvlinkWatch"),
     ({f"{FABRIC}health/bandwidth": "Degraded"}, "FABRIC_BANDWIDTH_DEGRADED", False, "CONTACT_SUPPORT",
      "GpuNvlinkWatch"),
+    ({f"{FABRIC}health/summary": "Unhealthy"}, "FABRIC_UNHEALTHY", False, "CONTACT_SUPPORT", "GpuNvlinkWatch"),
+    ({f"{FABRIC}health/incorrect_configuration": "No Partition"}, "FABRIC_MISCONFIGURED", False, "CONTACT_SUPPORT",
+     "GpuNvlinkWatch"),
+    ({"mig_mode/current_mig": "Enabled", "mig_devices/mig_device/ecc_error_count/volatile_count/sram_uncorrectable":
+      "1"}, "ECC_VOLATILE_UNCORRECTED", True, "COMPONENT_RESET", "GpuMemWatch"),
     ({"temperature/gpu_temp": "ERR!"}, "READING_FAILED", False, "CONTACT_SUPPORT", "GpuHealthWatch"),
     ({f"{ECC}volatile/dram_uncorrectable": "[Unknown Error]"}, "READING_FAILED", False, "CONTACT_SUPPORT",
      "GpuHealthWatch"),
