@@ -484,7 +484,8 @@ def _answer(said: str, host: str | None, kind: str) -> Fault:
         if words in lowered and (nccl or not words.startswith(("internal", "invalid usage", "invalid argument"))):
             return Fault(code, message, "error", scope, category, host)
     code = "nccl-error" if nccl else "cuda-error"
-    return Fault(code, f"A call of {kind} failed", "error", "node", UNKNOWN, host)
+    what = f": {said.strip(' /')[:200]}" if said.strip(" /") else ""
+    return Fault(code, f"A call of {kind} failed{what}", "error", "node", UNKNOWN, host)
 
 
 def _template(message: str) -> str:

@@ -37,11 +37,13 @@ class Header:
 
     def __post_init__(self) -> None:
         # a time stamp is printed as two words
-        self.width = sum(len(names) for _, names in self.sides) + sum(2 if n == "timestamp" else 1 for n in self.tail)
+        self.width = sum(len(names) for _side, names in self.sides) + sum(
+            2 if n == "timestamp" else 1 for n in self.tail
+        )
 
     @property
     def counts_wrong(self) -> bool:
-        return any("wrong" in names for _, names in self.sides)
+        return any("wrong" in names for _side, names in self.sides)
 
 
 def header(text: str, above: str = "") -> Header | None:
@@ -63,7 +65,7 @@ def header(text: str, above: str = "") -> Header | None:
         last = max(i for i, name in enumerate(columns) if name in ("busbw", "wrong", "error", *_ITERATION) or not i)
         sides.append((side, columns[: last + 1]))
         tail += columns[last + 1 :]
-    if any("busbw" not in columns for _, columns in sides):
+    if any("busbw" not in columns for _side, columns in sides):
         return None
     return Header(names[: starts[0]], sides, tail)
 

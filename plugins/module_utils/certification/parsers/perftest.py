@@ -175,7 +175,7 @@ class _Reader:
                 if run is None or run.columns:
                     run = self._begin(line, runs, None)
                 run.columns = columns
-                run.kind = run.kind or ("latency" if any(unit == "usec" for _, unit in columns) else "bandwidth")
+                run.kind = run.kind or ("latency" if any(unit == "usec" for _name, unit in columns) else "bandwidth")
                 return
         if self._fault(line):
             return
@@ -318,10 +318,10 @@ def _columns(text: str) -> list[tuple[str, str]] | None:
     """[(name, unit)] of a table's header, unknown ones with the name they have."""
     columns = []
     for word in _COLUMN.findall(text):
-        title, _, unit = word.partition("[")
+        title, _bracket, unit = word.partition("[")
         title = title.strip()
         columns.append((_COLUMNS.get(title, title), unit.rstrip("]").partition("/")[0].strip()))
-    known = {name for name, _ in columns}
+    known = {name for name, _unit in columns}
     return columns if "size" in known and known & {"average", "typical", "peak"} else None
 
 
