@@ -71,7 +71,7 @@ def _one(text: str, action: str) -> Reported:
     return Reported(codes, entities, text[at:].strip(" ;"), action)
 
 
-def xids(reason: str, message: str) -> list[str]:
+def xids(kind: str, reason: str, message: str) -> list[str]:
     """The Xids that a condition names: GKE's map of them as reason, or in words (NvidiaXID79Error, `Xid: 48, 63`)."""
     if reason.lstrip().startswith(("{", "[")):
         try:
@@ -83,6 +83,6 @@ def xids(reason: str, message: str) -> list[str]:
     found = _LINE.search(message) and re.search(r"\)\s*:\s*(\d{1,6})", message)
     if found:
         return [str(int(found[1]))]
-    codes = [str(int(code)) for code in _NAMED.findall(reason)]
+    codes = [str(int(code)) for code in _NAMED.findall(f"{kind} {reason}")]
     codes += [str(int(code)) for match in _XID.finditer(message) for code in match[1].split(",")]
     return list(dict.fromkeys(codes))[:LIMIT]

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 from collections.abc import Iterator
 
 _NAME = re.compile(r"Name:\s+(\S+)")
@@ -56,7 +57,7 @@ def read(text: str) -> Iterator[dict]:
     found: list[dict] = []
     node, since, inside = "", 0, False
     sections = bool(re.search(r"^\s*Conditions:\s*$", text, re.MULTILINE))
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(textwrap.dedent(text).splitlines(), 1):
         name, boot = _NAME.match(line), _BOOT.match(line)
         if name:
             node, since, inside = name[1], len(found), False

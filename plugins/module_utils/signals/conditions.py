@@ -229,7 +229,9 @@ class _Judge:
             yield from self._sick(condition, meaning, nvsentinel)
 
     def _sick(self, condition: Condition, meaning: Meaning, nvsentinel: bool) -> Iterator[dict]:
-        codes = condition_messages.xids(condition.reason, condition.message) if meaning.entry.get("xids") else []
+        codes = []
+        if meaning.entry.get("xids"):
+            codes = condition_messages.xids(condition.type, condition.reason, condition.message)
         for code in codes:
             yield self._xid(condition, meaning, code)
         reported = []

@@ -56,6 +56,9 @@ def looks(data: Mapping) -> bool:
 def stamps(data: Mapping) -> dict[str, str]:
     """When the event in this wrapping came in: {received: of the database, logged: of the log}."""
     found = {}
+    metadata = data.get("metadata")
+    if isinstance(metadata, Mapping):  # of a resource
+        found["received"] = dates.utc(metadata.get("creationTimestamp"))
     for key, value in data.items():
         name = _key(key)
         if name in _RECEIVED:

@@ -169,6 +169,8 @@ def test_gke_healthy_takes_the_check_back():
         ("XIDError", "True", "XIDErrorIsPresent", "Found Xid: 48, 63 in the kernel log", ["48", "63"]),
         ("XIDErrors", "True", "XIDErrors", "XID 79 seen; Xid 79 seen", ["79"]),
         ("XIDErrors", "True", "XIDErrors", "GPU Xid errors detected: 79,48", ["79", "48"]),
+        ("NvidiaXid64Error", "True", "x", "y", ["64"]),
+        ("NodeHasXIDErrors", "True", "x", "Xid 62", ["62"]),
         ("GPUXIDErrors", "True", "x", "NVRM: Xid (PCI:0001:00:00): 119, pid=7, name=x, Timeout", ["119"]),
     ],
 )
@@ -312,10 +314,10 @@ Events:
 """
 
 
-@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+@pytest.mark.parametrize("ends", ["\n", "\r\n", "\n    "])
 def test_kubectl_describe(ends):
     text = "\n\n".join(DESCRIBED.format(name=name, boot=boot) for name, boot in (("a", BOOT), ("b", "b-2")))
-    found = specs(text.replace("\n", ends))
+    found = specs(("    " if " " in ends else "") + text.replace("\n", ends))
     assert [spec["checkName"] for spec in found[:5]] == [
         "XidCriticalError",
         "ReadonlyFilesystem",

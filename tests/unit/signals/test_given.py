@@ -208,6 +208,8 @@ def test_when_it_came_in_is_when_it_came_in_then():
     del record["event"]["CreatedAt"]
     assert specs(record)[0]["receivedTimestamp"] == "2026-03-06T09:35:00.5Z"
     assert one(createdAt={"$date": "2026-03-06T09:34:59Z"})["receivedTimestamp"] == "2026-03-06T09:34:59Z"
+    resource = {"kind": "HealthEventResource", "metadata": {"name": "x", "creationTimestamp": "2026-03-06T09:34:57Z"}}
+    assert specs({**resource, "spec": NVSENTINEL})[0]["receivedTimestamp"] == "2026-03-06T09:34:57Z"
     assert one()["receivedTimestamp"] == RECEIVED
 
 
