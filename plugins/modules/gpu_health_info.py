@@ -45,7 +45,8 @@ options:
       - The default is as many as the best GPU of the node has up, and all where the GPUs are part of a fabric.
     type: int
   timeout:
-    description: Seconds that one call of NVML may take.
+    description:
+      - Seconds that one call of NVML may take. A GPU whose call takes longer is left out, and the others are still read.
     type: float
     default: 15
   catalog:

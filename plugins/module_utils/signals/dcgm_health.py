@@ -110,9 +110,12 @@ class _Teller:
         """What remains to be said where nothing in the report says more."""
         observer, value = self._observer, report.overall
         place = {"line": report.overall_line}
-        if observer.unparsed.total or not report.found:
+        if observer.unparsed.total:
+            observer.blind(BLIND, "DCGM gave a health report that cannot be read")
+        elif not report.found:
+            # the count of GPUs and the list of watches are asked for their own sake, too
             if not report.watches and report.gpus_found is None:
-                observer.blind(BLIND, "DCGM gave no health report that can be read")
+                observer.blind(BLIND, "DCGM gave no health report")
         elif value == "Healthy":
             observer.well(CHECK, "DCGM calls everything it watches healthy", **place)
         elif value in ("Warning", "Failure"):
@@ -210,13 +213,7 @@ class _Teller:
             metadata["count"] = str(len(texts))
         warns = incident.value == "Warning" and not number and meaning.fatal
         more = f" (and {len(texts) - 1} more of it)" if len(texts) > 1 else ""
-        what = (
-            f"Xid {number}, {meaning.title}: "
-            if space == "xid"
-            else f"SXid {number}, {meaning.title}: "
-            if number
-            else ""
-        )
+        what = f"{'Xid' if space == 'xid' else 'SXid'} {number}, {meaning.title}: " if number else ""
         self._observer.tell(
             meaning,
             check=check,

@@ -283,6 +283,12 @@ def test_a_cut_report_is_told_and_its_end_is_not_guessed():
     assert specs(text.rstrip()) == [{**whole[0]}]
 
 
+def test_a_cut_report_behind_a_count_is_told_too():
+    result = parse('8 GPUs found.\n{"body": {"Overall', expected_gpus=8)
+    assert [event["spec"]["state"] for event in result["events"]] == ["unknown"]
+    assert specs("8 GPUs found.\n", expected_gpus=8) == []
+
+
 def test_a_cut_table_never_tells_another_fault():
     text = as_tree("Failure", {("GPU", "3"): {"Memory system": ("Failure", "Detected XID 314 for GPU 3")}})
     (whole,) = specs(text)
