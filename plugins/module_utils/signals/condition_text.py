@@ -124,7 +124,8 @@ def _printed(line: str) -> Iterator[dict]:
             if mark[1] == "Message":
                 marks = marks[: index + 1]
                 break
-        for mark, stop in zip(marks, [*(mark.start() for mark in marks[1:]), len(rest)], strict=True):
+        ends = [mark.start() for mark in marks[1:]] + [len(rest)]
+        for mark, stop in zip(marks, ends, strict=False):  # there may be no field at all
             key = mark[1][0].lower() + mark[1][1:]
             fields[key] = rest[mark.end() : stop].strip().rstrip(",").strip()
         if fields.get("message") and head[0].startswith("{"):

@@ -356,6 +356,12 @@ def test_what_logs_and_people_print(text):
     assert (spec["isFatal"], spec["generatedTimestamp"], spec["source"]["line"]) == (True, SINCE, 1)
 
 
+def test_a_condition_of_type_and_status_alone():
+    for text in ("Type:KernelDeadlock Status:True", "KernelDeadlock = True", "KernelDeadlock  True"):
+        (spec,) = specs(text, node="n")
+        assert (spec["isFatal"], spec["message"]) == (True, "KernelDeadlock is True")
+
+
 # what cannot be used
 
 

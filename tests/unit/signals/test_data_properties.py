@@ -114,6 +114,7 @@ LINES = st.lists(
                 b"  Type  Status  LastHeartbeatTime  Reason",
                 b"  KernelDeadlock  True  Thu, 30 Oct 2025 19:26:44 -0400  Hung  x",
                 b"Type:XIDError Status:True Reason:x Message:y",
+                b"Type:XIDError Status:True",
                 b"GpuMemWatch = True reason=x",
                 b'Conditions: [{"type":"Ready","status":"True"}]',
                 b"  Boot ID:  abc",
