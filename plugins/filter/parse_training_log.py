@@ -42,9 +42,10 @@ EXAMPLES = r"""
 
 - name: How long does a step take?
   ansible.builtin.debug:
-    msg: "{{ found.runs[0].metrics['stepTimeSec.median'].value }} s, 95 % below {{ found.runs[0].metrics['stepTimeSec.p95'].value }} s"
+    msg: "{{ metrics['stepTimeSec.median'].value }} s, at most {{ metrics['stepTimeSec.p95'].value }} s in 95 % of them"
   vars:
     found: "{{ log.content | b64decode | goodput.fleet.parse_training_log(warmup_steps=10, min_steps=50) }}"
+    metrics: "{{ found.runs[0].metrics }}"
 """
 
 RETURN = r"""

@@ -201,11 +201,18 @@ def _expected(outcome: Outcome, diagnostic: Diagnostic, run: dict, expected_gpus
         if any(result["gpu"] is None for result in test["results"]):
             continue  # speaks of all GPUs at once
         for host, gpus in seen.items():
-            for gpu in sorted(by_host.get(host, set()) - gpus):
+            without = sorted(by_host.get(host, set()) - gpus)
+            if without:
+                named = ", ".join(f"GPU {gpu}" for gpu in without)
                 outcome.find(
-                    "gpu-not-tested", f"{test['title']} has no result for GPU {gpu}", scope="gpu", host=host,
-                    entity=f"GPU {gpu}", line=test["line"], category=TOOL,
-                )  # fmt: skip
+                    "gpu-not-tested",
+                    f"{test['title']} has no result for {named}",
+                    scope="gpu" if len(without) == 1 else "node",
+                    host=host,
+                    entity=named,
+                    line=test["line"],
+                    category=TOOL,
+                )
     if not diagnostic.whole:
         return  # the rest may have been in what is lost
     for host, gpus in (by_host or {diagnostic.host: set()}).items():

@@ -18,8 +18,11 @@ _VARIABLE = re.compile(
 )
 
 
+def masked(text: str) -> str:
+    """The text with `***` for the values of variables and of what is named like a credential."""
+    return _SECRET.sub(r"\1\2***", _VARIABLE.sub(r"\1=***", text))
+
+
 def excerpt(text: str) -> str:
-    text = text[: 8 * LIMIT].strip()
-    text = _VARIABLE.sub(r"\1=***", text)
-    text = _SECRET.sub(r"\1\2***", text)
+    text = masked(text[: 8 * LIMIT].strip())
     return text if len(text) <= LIMIT else text[: LIMIT - 1] + "…"

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 import re
 
-from ansible_collections.goodput.fleet.plugins.module_utils.certification.parsers.excerpts import excerpt
+from ansible_collections.goodput.fleet.plugins.module_utils.certification.parsers.excerpts import excerpt, masked
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import InvalidDocument
 
 FINDING_LIMIT = 1000
@@ -82,7 +82,7 @@ class Outcome:
         category: str = UNKNOWN,
     ) -> None:
         """The same statement about the same thing counts once."""
-        message = clip(message, MESSAGE_LIMIT)
+        message = clip(masked(clip(message, MESSAGE_LIMIT)), MESSAGE_LIMIT)
         key = (code, scope, host, entity, message)
         if key in self._once:
             return

@@ -50,8 +50,8 @@ _STAMP = re.compile(
     r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?:[.,]\d{1,9})?\s?(Z|[+-]\d\d:?\d\d)?|(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d)"
 )
 _AT_START = re.compile(
-    r"(?:\[[^\]\d][^\]]{0,60}\][:>]?\s{0,4}|[^\s:\[]{1,100}:\s{1,4}|\s{0,6}\d{1,6}:\s)?\[?"
-    r"(?:NeMo\s\w\s)?(?=\d\d(?:\d\d-|/\d\d/))"
+    r"(?:\[\d{1,9},\d{1,9}\]<\w{1,10}>:\s{0,2}|\[[^\]\d][^\]]{0,60}\][:>]?\s{0,4}|\s{0,6}[^\s:\[]{1,100}:\s{1,4}){0,2}"
+    r"\s{0,6}\[?(?:NeMo\s\w\s)?(?=\d\d(?:\d\d-|/\d\d/))"
 )
 _NO_STEP = re.compile(r"valid|test|eval|checkpoint|\bat\s*$|\(after\s*\d*\s*$", re.IGNORECASE)
 _WORDS = re.compile(r"\[?(?:Training\s+)?epoch\s+\d+,?|\[NeMo \w[^\]]*\]|\[INFO[^\]]*\]:?|INFO:?", re.IGNORECASE)

@@ -84,7 +84,12 @@ class Stream:
             number = 0 if last is None else last + 1
         else:
             number = step + self._offset
-            if last is not None and number <= last and self.total and last - self._offset >= self.total:
+            if (
+                last is not None
+                and self.total
+                and last - self._offset >= self.total
+                and (number <= last - min(LATE + 1, self.total))
+            ):
                 self._offset = last + 1  # the next epoch
                 number = step + self._offset
         weight = 1
