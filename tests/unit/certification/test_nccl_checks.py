@@ -320,6 +320,16 @@ FAULTS = [
      "opcode 0, len 0, vendor err 129 (Recv)", "network-error", "pair", "h1"),
     ("h1:5:9 [2] misc/socket.cc:49 NCCL WARN socketProgress: Connection closed by remote peer h2.example.org<36542>",
      "connection-closed", "pair", "h1"),
+    ("[2026-09-09 10:46:33] h1:5:9 [1] transport/net_ib/p2p.cc:648 NCCL WARN NET/IB: Got completion from peer "
+     "192.0.2.5<40554> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_SEND(0) localGid ::1 hca mlx5_1",
+     "network-error", "pair", "h1"),
+    ("h1:5:9 [0] int cm_req_handle_error_entry(context_t*, fid_cq*, uint16_t):46 NCCL WARN NET/OFI Request 0x7f "
+     "completed with error. RC: 103. Error: 4126 (Unresponsive receiver)", "network-error", "node", "h1"),
+    ("[rank1]:[E1003 18:37:01.8 ProcessGroupNCCL.cpp:1664] [PG 0 Rank 1] Exception (either an error or timeout) "
+     "detected by watchdog at work: 6463, last enqueued NCCL work: 6463.", "collective-aborted", "run", None),
+    ("   - [47] joined but didn't finish collective #41207 (count from 1)", "lagging-rank", "run", None),
+    (" - To our best knowledge, ranks [3, 4] are the lagging ranks that caused this timeout.",
+     "lagging-rank", "run", None),
 ]  # fmt: skip
 
 
@@ -341,8 +351,13 @@ def test_one_node_service_is_not_eight_gpus():
 
 
 def test_who_the_lost_peer_is():
-    finding = find(parse(FAULTS[-1][0]), "connection-closed")
+    finding = find(parse(next(f[0] for f in FAULTS if "Connection closed" in f[0])), "connection-closed")
     assert finding["entity"] == "h2.example.org"
+
+
+def test_which_adapter_failed_to_which_peer():
+    line = next(fault[0] for fault in FAULTS if "RETRY_EXC" in fault[0])
+    assert find(parse(line), "network-error")["entity"] == "192.0.2.5 mlx5_1 IBV_WC_RETRY_EXC_ERR(12)"
 
 
 def test_the_exit_code_mpirun_tells():

@@ -167,15 +167,27 @@ _RULES = (
     # PyTorch
     _rule(
         "watchdog caught collective",
-        r"Watchdog caught collective operation timeout.{0,200}?OpType=(?P<entity>\w{1,40})",
+        r"Watchdog caught collective operation timeout(?:.{0,200}?OpType=(?P<entity>\w{1,40}))?",
         "collective-timeout",
         "A collective did not end in time: a rank hangs, died or was never started",
     ),
     _rule(
-        "didn't join collective",
-        r"\[(?P<entity>[\d, ]{1,200})\] (?:finished|joined).{0,80}didn't join collective",
+        "watchdog",
+        r"detected by watchdog at work|watchdog got stuck",
+        "collective-aborted",
+        "PyTorch gave up a collective that failed or did not end in time",
+    ),
+    _rule(
+        "collective #",
+        r"\[(?P<entity>[\d, ]{1,200}(?:\.\.\.)?)\] (?:finished collective|joined but didn't finish)",
         "lagging-rank",
-        "Ranks did not come to the collective the others wait in",
+        "Ranks did not come to, or not through, the collective the others wait in",
+    ),
+    _rule(
+        "lagging ranks that caused",
+        r"ranks \[(?P<entity>[\d, ]{1,200})\] are the lagging ranks",
+        "lagging-rank",
+        "Ranks never came to a collective",
     ),
     # Open MPI, PRRTE, MPICH
     _rule(
@@ -350,7 +362,7 @@ _WARNINGS = (
     _rule(
         "got completion",
         r"Got completion from peer (?P<peer>[^\s<]{1,100})(?:<\d{1,6}>)?.{0,80}?"
-        r"(?:error|status)[= ](?P<entity>\d{1,4})",
+        r"(?:error|status)[= ](?P<entity>\w{1,60}(?:\(\d{1,4}\))?)(?:.{0,400} hca (?P<adapter>\S{1,60}))?",
         "network-error",
         "An operation to a peer failed on the network adapter",
         scope="pair",
@@ -358,7 +370,15 @@ _WARNINGS = (
     ),
     _rule(
         "got completion",
-        r"Got completion with (?:error|status)[= ](?P<entity>\d{1,4})",
+        r"Got completion with (?:error|status)[= ](?P<entity>\w{1,60}(?:\(\d{1,4}\))?)",
+        "network-error",
+        "An operation failed on the network adapter",
+        scope="node",
+        category=INFRASTRUCTURE,
+    ),
+    _rule(
+        "with error",
+        r"NET/\w{1,20}:? .{0,60}?(?:completed|CQE) with error(?:.{0,40}?Error: (?P<entity>\d{1,6}))?",
         "network-error",
         "An operation failed on the network adapter",
         scope="node",
@@ -464,9 +484,9 @@ def of_warning(host: str | None, device: str | None, message: str) -> Fault:
             match = rule.pattern.search(message)
             if match:
                 groups = match.groupdict()
-                entity = " ".join(filter(None, (groups.get("peer"), groups.get("entity"))))
+                entity = " ".join(filter(None, (groups.get("peer"), groups.get("adapter"), groups.get("entity"))))
                 return rule.fault._replace(host=host or None, entity=_short(entity))
-    failure = re.search(r"(?:Cuda|HIP) failure(?: \d{1,5})? ?'(?P<said>[^']{1,200})", message, re.IGNORECASE)
+    failure = re.search(r"(?:Cuda|HIP) failure:?(?: \d{1,5})? ?'(?P<said>[^']{1,200})", message, re.IGNORECASE)
     if failure:
         entity = f"GPU {device}" if device and device.isdigit() else None
         return _answer(failure["said"], host, "CUDA")._replace(entity=entity)

@@ -13,8 +13,8 @@ from __future__ import annotations
 import re
 
 _LINE = re.compile(
-    r"(?:(?P<host>[A-Za-z0-9][\w.-]{0,250}):(?P<pid>\d{1,10}):(?P<tid>\d{1,10}) )?(?:\[(?P<device>-?\d{1,9})\] )?"
-    r"(?:(?P<at>[\w./-]{1,100}:\d{1,6}) )?[NR]?CCL (?P<level>INFO|WARN|ERROR|TRACE) (?P<message>.*)"
+    r"(?:(?P<host>[A-Za-z0-9][\w.-]{0,250}):(?P<pid>\d{1,10}):(?P<tid>\d{1,10}) (?:\[(?P<device>-?\d{1,9})\] )?"
+    r"(?:\S.{0,300}? )?)?[NR]?CCL (?P<level>INFO|WARN|ERROR|TRACE) (?P<message>.*)"
 )
 _CHANNEL = re.compile(
     r"Channel (?P<channel>\d{1,6})(?:/\d{1,6})? : (?P<a>\d{1,9})\[[^\]]{0,40}\] -> (?P<b>\d{1,9})\[[^\]]{0,40}\]"
@@ -49,7 +49,7 @@ _SAME = {
 
 
 def read(text: str) -> re.Match | None:
-    """A line of NCCL's log inside `text`, with groups host, pid, tid, device, at, level, message."""
+    """A line of NCCL's log inside `text`, with groups host, pid, tid, device, level, message."""
     return _LINE.search(text)
 
 
