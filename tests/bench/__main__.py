@@ -8,7 +8,7 @@ import sys
 AREAS = {
     "recipes": ["recipes_resolve", "bundles_render", "playbook_start", "embedded_cluster", "drift_scale"],
     "gates": ["signals_parse", "quarantine_decide", "inventory_hosts", "gates_scale"],
-    "certification": ["isolation"],
+    "certification": ["isolation", "training_parse"],
 }
 
 
