@@ -46,7 +46,8 @@ options:
     type: int
   timeout:
     description:
-      - Seconds that one call of NVML may take. A GPU whose call takes longer is left out, and the others are still read.
+      - Seconds that one call of NVML may take.
+      - A GPU whose call takes longer is left out, and the others are still read.
     type: float
     default: 15
   catalog:
