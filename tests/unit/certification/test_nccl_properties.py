@@ -58,7 +58,7 @@ def check(result: dict) -> None:
         assert result["runs"]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(mangled(), max_size=40))
 @example([b'{"version": 3, "results": [{"size": 1e400}]}'])
 @example([b"# size algbw busbw time time", b"1 1 float 1 1"])
@@ -76,7 +76,7 @@ def test_noise_is_no_run(text):
         assert not result["complete"]
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(GENERATION, st.data())
 def test_cut_anywhere(generation, data):
     """A cut output is not complete before its footer, and never has a value that the whole one does not have."""
@@ -143,7 +143,7 @@ def test_processes_that_do_not_know_of_each_other_measure_nothing(count, data):
     assert not any("busBandwidthGBps" in run["metrics"] for run in result["runs"])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data(), st.booleans())
 def test_mixed_runs_are_never_taken_for_one(data, whole):
     """Where nothing is said to be wrong, each run has its own rows and no others."""

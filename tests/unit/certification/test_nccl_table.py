@@ -167,6 +167,20 @@ def test_a_message_inside_a_row(at):
     assert (result["complete"], codes(result), result["unparsed"]) == (True, [], [])
 
 
+def test_marks_of_mpirun_inside_a_line():
+    mark = "[1,0]<stdout>:"
+    lines = [f"{mark}{line}" for line in out.run()]
+    index = next(i for i, line in enumerate(lines) if line.split()[1:2] == [str(out.SIZES[3])])
+    row = lines[index]
+    lines[index] = (
+        f"{row[:80]}{mark}{row[80:]}[1,9]<stderr>:node-b:12:34 [1] NCCL INFO Channel 00 : 0[0] -> 1[1] via SHM"
+    )
+    result = parse("\n".join(lines))
+    assert [row["size"] for row in only(result)["rows"]] == out.SIZES
+    assert (result["complete"], codes(result), result["unparsed"]) == (True, [], [])
+    assert only(result)["transports"][0]["kind"] == "SHM"
+
+
 def test_an_error_printed_on_the_row_that_was_being_written():
     lines = out.run()
     index = next(i for i, line in enumerate(lines) if line.split()[:1] == [str(out.SIZES[3])])

@@ -39,6 +39,8 @@ _MARK = re.compile(
     """,
     re.VERBOSE,
 )
+# mpirun puts its mark before whatever a process wrote at once, also in the middle of a line
+_INSIDE = re.compile(r"\[(?:[^\]@\s]{1,128}@)?(\d{1,9},\d{1,9})\]<std(?:out|err|diag)>:?")
 _HOST = re.compile(r"([A-Za-z0-9][\w.-]{0,100}):(?=\s)[ ]?")
 
 
@@ -55,7 +57,19 @@ def read(text: streams.Text, own: re.Pattern[str]) -> Iterator[Line]:
     """A host's name before a line is taken off where the rest matches `own`. Raises InvalidDocument."""
     for number, whole in enumerate(streams.lines(text), 1):
         for part in whole.split("\r") if "\r" in whole else (whole,):
-            yield Line(number, *_unmark(part, own))
+            source, rest = _unmark(part, own)
+            if "]<std" not in rest:
+                yield Line(number, source, rest)
+                continue
+            first, *others = _INSIDE.split(rest)
+            pieces = [(source, first)]
+            for mark, piece in zip(others[::2], others[1::2], strict=True):
+                if mark == pieces[-1][0]:
+                    pieces[-1] = (mark, pieces[-1][1] + piece)
+                else:
+                    pieces.append((mark, piece))
+            for mark, piece in pieces:
+                yield Line(number, mark, piece)
 
 
 def _unmark(text: str, own: re.Pattern[str]) -> tuple[str, str]:
