@@ -177,7 +177,7 @@ def _condition(item, name, boot, line: int | None, text: str, unparsed: event.Un
         return None
     return Condition(
         node=_text(name),
-        boot=_boot(boot),
+        boot=event.boot(boot),
         type=event.clean(kind.strip(), event.WORD_LIMIT),
         status=status,
         reason=_text(item.get("reason")),
@@ -190,11 +190,6 @@ def _condition(item, name, boot, line: int | None, text: str, unparsed: event.Un
 
 def _text(value: object) -> str:
     return "" if value is None else str(value)
-
-
-def _boot(value: object) -> str | None:
-    text = _text(value).strip()
-    return text if text and len(text) <= 128 and not event.has_blank(text) else None
 
 
 # what a condition means
@@ -248,9 +243,8 @@ class _Judge:
         """The Xid's own meaning; what the observer calls critical need not be."""
         found = self._tables.meaning("xid", code)
         boot = condition.boot
-        named = condition.message.strip()
-        if condition.reason.lstrip().startswith(("{", "[")) and _boot(named):
-            boot = named
+        if condition.reason.lstrip().startswith(("{", "[")):
+            boot = event.boot(condition.message) or boot
         return self._event(
             condition,
             found,

@@ -20,6 +20,7 @@ WORD_LIMIT = 253
 UNPARSED_LIMIT = 1000  # a log of nothing but nonsense must not become a result of its size
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029]")
+_BOOT = re.compile(r"[\x21-\x7e]{1,128}")
 _PCI = re.compile(
     r"(?:(?P<domain>[0-9a-f]{1,8}):)?(?P<bus>[0-9a-f]{1,2}):(?P<device>[0-9a-f]{1,2})(?:\.(?P<function>[0-9a-f]))?",
     re.IGNORECASE,
@@ -58,6 +59,7 @@ def make(
     """
     fatal = fatal and not healthy and state != "unknown"
     node = clean(node, WORD_LIMIT) or "unknown"
+    agent, check, component = (clean(word, WORD_LIMIT) for word in (agent, check, component))
     codes = [clean(code, WORD_LIMIT) for code in codes]
     entities = [(clean(kind, WORD_LIMIT), clean(value, WORD_LIMIT)) for kind, value in entities]
     where = {
@@ -67,6 +69,7 @@ def make(
     }
     if position is None:
         position = [where["name"], where["line"], where["text"]]
+    position = [_word(part) for part in position] if isinstance(position, list) else _word(position)
     identity = [node, agent, check, space, codes, sorted(entities), boot_id, healthy, position]
     return {
         "apiVersion": API_VERSION,
@@ -96,15 +99,20 @@ def make(
     }
 
 
+def _word(part: object) -> object:
+    return clean(part, MESSAGE_LIMIT) if isinstance(part, str) else part
+
+
 def clean(value: object, limit: int) -> str:
     """One line of text that YAML, JSON and a terminal can hold, cut to `limit` characters."""
     text = _CONTROL.sub("\ufffd", str(value)[: limit + 1]) if not isinstance(value, bool) else str(value).lower()
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def has_blank(text: str) -> bool:
-    """Whether a text is more than one word; an id is one."""
-    return any(character.isspace() for character in text)
+def boot(value: object) -> str | None:
+    """A boot id as others write it; None where it can be none."""
+    text = str(value).strip() if isinstance(value, str) else ""
+    return text if _BOOT.fullmatch(text) else None
 
 
 def pci(text: object) -> str | None:

@@ -103,7 +103,6 @@ def read(data: Mapping, around: Mapping[str, str], context: Context, line: int |
     metadata.update({"customRecommendedAction": custom} if custom else {})
     generated = dates.utc(fields.get("generatedtimestamp"))
     own = next((dates.utc(fields[key]) for key in _RECEIVED if dates.utc(fields.get(key))), None)
-    boot = _text(fields.get("bootid"))
     return event.make(
         node=node,
         agent=_text(fields.get("agent")) or "unknown",
@@ -120,7 +119,7 @@ def read(data: Mapping, around: Mapping[str, str], context: Context, line: int |
         generated=generated,
         # age counts from when it came in then, not from when a file of old events is read
         received=own or around.get("received") or around.get("logged") or context.received,
-        boot_id=boot if boot and len(boot) <= 128 and not event.has_blank(boot) else context.boot_id,
+        boot_id=event.boot(fields.get("bootid")) or context.boot_id,
         source={"name": context.source_name, "line": line, "text": text},
         metadata=metadata,
         position=[_text(fields.get("id")), generated, message],

@@ -95,7 +95,7 @@ WORDS = [
 ]
 TEXTS = st.one_of(
     st.sampled_from(WORDS),
-    st.sampled_from(['{"79":true}', "ErrorCode:79 PCI:0:1:0 Recommended Action=NONE;", "Xid: 79", "2026-03-06T09:34:56Z", "NONE"]),
+    st.sampled_from(['{"79":true}', "ErrorCode:79 PCI:0:1:0 Recommended Action=NONE;", "Xid: 79", "2026-03-06T09:34:56Z", "NONE", "\ud800"]),
     st.text(max_size=20),
 )  # fmt: skip
 JSON = st.recursive(
