@@ -12,6 +12,8 @@ from ansible_collections.goodput.fleet.plugins.module_utils.quarantine import mo
 from ansible_collections.goodput.fleet.plugins.module_utils.quarantine.item import WHOLE, Item, entities
 
 DAY = 86400 * moments.SECOND
+Entities = dict[str, set[str]]
+Parts = frozenset[tuple[str, frozenset[str]]]
 NO_NODE = "the inventory has no node of this name: another cluster's, or gone"
 
 
@@ -42,8 +44,12 @@ def sift(events: Iterable[Mapping], nodes: Mapping[str, Mapping], max_age: int, 
             healthy.setdefault(_subject(item), []).append(item)
             continue
         if state == "unknown":
-            why = f"{item.spec['agent']} could not see: {item.spec.get('message') or item.title()}"
-            reports.unknown.append({"node": item.node, "event": item.name, "rule": None, "why": why})
+            past = _history(item, facts, max_age, now)
+            if past:
+                _ignore(reports, item, past)
+            else:
+                why = f"{item.spec['agent']} could not see: {item.spec.get('message') or item.title()}"
+                reports.unknown.append({"node": item.node, "event": item.name, "rule": None, "why": why})
             continue
         if item.received > now - DAY:
             reports.per_node[item.node] = reports.per_node.get(item.node, 0) + 1
@@ -146,53 +152,72 @@ def _settle(items: list[Item], well: list[Item], cleared: dict[int, str]) -> Non
 
 
 class _Standing:
-    """Reports of one check that still hold, with what of each has not been said to be well again."""
+    """Reports of one check that still hold, with what of each has not been said to be well again.
+
+    Good news meets those only whose entities it names, so that a day of it costs no more than the reports it ends.
+    """
 
     def __init__(self) -> None:
-        self._open: dict[int, tuple[Item, dict[str, set[str]]]] = {}
-        self._by: dict[tuple[str, str], dict[int, None]] = {}
+        self._open: dict[int, tuple[Item, Entities]] = {}
+        self._by: dict[tuple[str, str], dict[Parts, dict[int, None]]] = {}
 
     def add(self, item: Item) -> None:
-        found = entities(item.spec)
-        self._open[id(item)] = (item, found)
-        for kind, values in found.items():
-            for value in values:
-                self._by.setdefault((kind, value), {})[id(item)] = None
+        left = entities(item.spec)
+        self._open[id(item)] = (item, left)
+        for key in _keys(left):
+            self._by.setdefault(key, {}).setdefault(_parts(left), {})[id(item)] = None
 
-    def end(self, well: dict[str, set[str]], only: set[str] | None) -> list[Item]:
+    def end(self, well: Entities, only: set[str] | None) -> list[Item]:
         """Those that a healthy report of these entities ends. One without entities speaks for all of the check."""
-        named = dict.fromkeys(self._open)
-        if well:
-            keys = [(kind, value) for kind, values in well.items() for value in values]
-            named = {one: None for key in keys for one in self._by.get(key, ())}
         ended = []
-        for one in named:
+        for one in self._met(well):
             item, left = self._open[one]
-            if (only is None or only & set(item.codes)) and (not well or _covers(well, left)):
+            if only is not None and not only & set(item.codes):
+                continue
+            before, parts = _keys(left), _parts(left)
+            if not well or _covers(well, left):
                 ended.append(item)
-                self._drop(one)
+                del self._open[one]
+                left = {}
+            for key in set(before) - set(_keys(left)):
+                self._by[key][parts].pop(one)
         return ended
 
-    def _drop(self, one: int) -> None:
-        item, _left = self._open.pop(one)
-        for kind, values in entities(item.spec).items():
-            for value in values:
-                self._by.get((kind, value), {}).pop(one, None)
+    def _met(self, well: Entities) -> list[int]:
+        if not well:
+            return list(self._open)
+        met: dict[int, None] = {}
+        for key in _keys(well):
+            for parts, items in self._by.get(key, {}).items():
+                if _within(well, parts):
+                    met.update(items)
+        return list(met)
 
 
-def _covers(well: dict[str, set[str]], left: dict[str, set[str]]) -> bool:
-    """Whether nothing is `left` once these are well; takes from `left` what is.
+def _keys(found: Entities) -> list[tuple[str, str]]:
+    """The names of whole things; of parts where nothing else is named."""
+    kinds = [kind for kind in found if kind in WHOLE] or list(found)
+    return [(kind, value) for kind in kinds for value in found[kind]]
 
-    Good news of a part (a link) says nothing of the whole (its GPU). Several names of one thing need not all be named.
-    """
-    parts = [kind for kind in left if kind not in WHOLE]
-    if any(kind not in WHOLE and kind not in left for kind in well):
+
+def _parts(found: Entities) -> Parts:
+    return frozenset((kind, frozenset(values)) for kind, values in found.items() if kind not in WHOLE)
+
+
+def _within(well: Entities, parts: Parts) -> bool:
+    """Whether what is well may speak for these parts: good news of a link says nothing of its GPU."""
+    kinds = {kind for kind, _values in parts}
+    if any(kind not in WHOLE and kind not in kinds for kind in well):
         return False
-    if any(kind in well and not left[kind] <= well[kind] for kind in parts):
-        return False
+    return all(values <= well[kind] for kind, values in parts if kind in well)
+
+
+def _covers(well: Entities, left: Entities) -> bool:
+    """Whether nothing is `left` once these are well; takes from `left` what is. Names of one thing need not all be
+    named."""
     common = [kind for kind in left if kind in WHOLE and kind in well]
     if not common:
-        return not any(kind in WHOLE for kind in left) and any(kind in well for kind in parts)
+        return True  # parts, where neither names a whole
     if any(left[kind] and not left[kind] & well[kind] for kind in common):
         return False
     for kind in common:

@@ -174,15 +174,16 @@ def _same(items: Iterable[Item]) -> None:
 
 def _root(item: Item) -> Item:
     """The end of the chain of causes. A table may name two codes as causes of each other: the first report is it."""
-    seen = {id(item): item}
+    path = {id(item): item}
     while item.root is not item:
         item = item.root
-        if id(item) in seen:
+        if id(item) in path:
             ring = [item]
             while ring[-1].root is not item:
                 ring.append(ring[-1].root)
             item = min(ring, key=lambda one: one.key)
-            item.root = item
-            return item
-        seen[id(item)] = item
+            break
+        path[id(item)] = item
+    for one in path.values():  # the next one on this chain need not walk it
+        one.root = item
     return item

@@ -204,7 +204,7 @@ class _Pass:
 
     def _admit(self, acting: Iterable[Match], watching: Iterable[Match]) -> dict:
         window = breaker.Window(self.policy.breaker, self.domains, self.ledger, self.moment)
-        written = {(entry["node"], entry.get("owner"), entry["evidence"]) for entry in self.ledger if entry.get("held")}
+        closed = self._closed()
         gates: list[dict] = []
         held: list[dict] = []
         blocked: list[dict] = []
@@ -214,8 +214,8 @@ class _Pass:
             key = {part: gate[part] for part in ("node", "owner", "rule", "evidence")}
             if match.rule.owner in scope.owners(self.nodes[match.item.node]):
                 held.append({**key, "why": f"gate {match.rule.owner} stands"})
-            elif (gate["node"], gate["owner"], gate["evidence"]) in written and not match.rule.reclose:
-                why = "somebody opened this gate after it was closed on this evidence; a new report closes it again"
+            elif not match.rule.reclose and _old_news(match, closed.get((gate["node"], gate["owner"]))):
+                why = "somebody opened this gate after it was closed on this evidence; a new fault closes it again"
                 released.append({**key, "why": why})
             else:
                 full = window.admit(gate["node"])
@@ -238,6 +238,16 @@ class _Pass:
             "breaker": state,
         }
 
+    def _closed(self) -> dict[tuple, tuple[int, set[str]]]:
+        """By node and owner: when a gate was last written, and on which evidence one ever was."""
+        closed: dict[tuple, tuple[int, set[str]]] = {}
+        for entry in self.ledger:
+            if entry.get("held"):
+                last, evidence = closed.get((entry["node"], entry["owner"]), (0, set()))
+                at = max(last, moments.micros(entry["at"]) or 0)
+                closed[entry["node"], entry["owner"]] = (at, evidence | {entry["evidence"]})
+        return closed
+
     def _gate(self, match: Match) -> dict:
         rule, item = match.rule, match.item
         message = item.spec.get("message") or item.title()
@@ -257,6 +267,11 @@ class _Pass:
             "mode": match.mode,
             "incident": match.incident.cause.name,
         }
+
+
+def _old_news(match: Match, closed: tuple[int, set[str]] | None) -> bool:
+    """Whether a gate was written since the fault, so that one that is gone was opened with the fault known."""
+    return closed is not None and (match.item.name in closed[1] or match.item.last <= closed[0])
 
 
 def entries(decision: Mapping) -> list[dict]:

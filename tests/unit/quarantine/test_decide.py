@@ -103,6 +103,12 @@ def test_blind_is_not_sick():
     assert why(decision, "unknown") == "kernel-log could not see: lost the connection to the host engine"
 
 
+def test_what_a_monitor_could_not_see_yesterday_is_history():
+    lost = made.event(code=None, state="unknown", minutes=24 * HOUR)
+    decision = made.run([lost])
+    assert decision["unknown"] == [] and "history" in why(decision)
+
+
 def test_the_same_report_twice_is_one():
     first, again = made.event(name="e", minutes=30), made.event(name="e", minutes=5)
     decision = made.run([again, first])
@@ -280,6 +286,8 @@ def test_a_gate_that_somebody_opened_stays_open_until_there_is_news():
     ledger = [made_entry("n0", held=True)]
     decision = made.run([event], ledger=ledger)
     assert decision["gates"] == [] and "somebody opened this gate" in why(decision, "released")
+    told_later = made.event(name="d", code="48", minutes=11)
+    assert made.run([event, told_later], ledger=ledger)["gates"] == []
     news = made.event(name="f", code="48", minutes=1)
     assert [gate["evidence"] for gate in made.run([news], ledger=ledger)["gates"]] == ["f"]
     stubborn = made.policy(made.rule(gate={"reclose": True}))
