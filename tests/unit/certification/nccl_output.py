@@ -76,7 +76,11 @@ def table(generation: str, rows: list[dict], test: str = "all_reduce", ranks: in
         for wrongs in (row.get("wrong", 0), row.get("wrongInPlace", 0)):
             time, algbw, bus = busbw(row["size"], test, ranks)
             bus = row.get("busbw", bus)
-            text += f"  {time:7.2f}  {algbw:6.2f}  {bus:6.2f}  {wrongs!s:>6}"
+            if generation == "2.0":
+                time = f"{time / 1000:7.5f}"  # milliseconds
+            else:
+                time = f"{time:7.2f}"
+            text += f"  {time}  {algbw:6.2f}  {bus:6.2f}  {wrongs!s:>6}"
         lines.append(text + "".join(f"  {word}" for word in words))
     return lines
 

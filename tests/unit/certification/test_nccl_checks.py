@@ -288,6 +288,7 @@ FAULTS = [
     ("h1: Test NCCL failure common.cu:303 'internal error - please report this issue'",
      "nccl-internal-error", "node", "h1"),
     ("h1: Test CUDA failure common.cu:303 'uncorrectable ECC error encountered'", "gpu-ecc-error", "gpu", "h1"),
+    ("h1: Test CUDA failure common.cu:1030 invalid device ordinal", "invalid-gpu-count", "run", "h1"),
     ("h1: Test CUDA failure common.cu:303 'out of memory'", "out-of-gpu-memory", "node", "h1"),
     ("h1: Test HIP failure common.cu:303 'something new'", "cuda-error", "node", "h1"),
     ("Invalid number of GPUs: 16 requested but only 8 were found.", "invalid-gpu-count", "run", None),

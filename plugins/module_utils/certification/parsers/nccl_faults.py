@@ -26,7 +26,7 @@ _NAME = r"[A-Za-z0-9][\w.-]{0,250}"
 # "node-a: Test NCCL failure common.cu:392 'unhandled cuda error / '"
 _TEST = re.compile(
     rf"(?:(?P<host>{_NAME}): )?Test (?P<kind>CUDA|HIP|NCCL|RCCL) failure:? (?P<at>[\w.-]{{1,80}}:\d{{1,6}})"
-    r"(?: '(?P<said>[^']{0,400}))?"
+    r"(?: '?(?P<said>[^']{0,400}))?"
 )
 _TRACE = re.compile(rf"\.\. (?P<host>{_NAME}) pid ?(?P<pid>\d{{0,10}}): Test failure (?P<at>[\w.-]{{1,80}}:\d{{1,6}})")
 

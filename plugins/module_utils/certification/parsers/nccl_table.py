@@ -33,6 +33,7 @@ class Header:
     left: list[str]
     sides: list[tuple[str, list[str]]]
     tail: list[str]
+    milliseconds: bool = False  # the oldest tables, which call the first column "bytes"
     width: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -67,7 +68,7 @@ def header(text: str, above: str = "") -> Header | None:
         tail += columns[last + 1 :]
     if any("busbw" not in columns for _side, columns in sides):
         return None
-    return Header(names[: starts[0]], sides, tail)
+    return Header(names[: starts[0]], sides, tail, "bytes" in words)
 
 
 def start(text: str) -> re.Match | None:
@@ -112,6 +113,8 @@ def row(head: Header, words: list[str], line: int) -> dict | None:
     position = 0
     for side, columns in head.sides:
         result[side] = _side(dict(zip(columns, cells[position : position + len(columns)], strict=True)))
+        if head.milliseconds and result[side]["time"] is not None:
+            result[side]["time"] = round(result[side]["time"] * 1000, 3)
         position += len(columns)
     for name in head.tail:
         if name == "timestamp":
