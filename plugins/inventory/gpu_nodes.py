@@ -64,6 +64,13 @@ options:
     type: list
     elements: str
     default: [InternalIP]
+  pool_taints:
+    description:
+      - Keys of taints, as globs, that reserve pools of the site's for their workloads and therefore close no node.
+      - V(nvidia.com/gpu), V(dedicated), V(sku) and C(node-role.kubernetes.io/*) are among those known already.
+    type: list
+    elements: str
+    default: []
 author:
   - goodput.fleet contributors (@goodput)
 """
@@ -120,7 +127,7 @@ except ImportError:  # before 2.19 every text is trusted
 
 ENDS = ("gpu_nodes.yml", "gpu_nodes.yaml", ".goodput.yml", ".goodput.yaml")
 ALL = "gpu_nodes"
-SHAPE = ("rack_labels", "nvlink_domain_labels", "zone_labels", "address_types")
+SHAPE = ("rack_labels", "nvlink_domain_labels", "zone_labels", "address_types", "pool_taints")
 
 
 class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):

@@ -25,10 +25,11 @@ def host(
     nvlink_domain_labels: Iterable[str] = (),
     zone_labels: Iterable[str] = (),
     address_types: Iterable[str] = ("InternalIP",),
+    pool_taints: Iterable[str] = (),
 ) -> dict:
     """{name, address, groups: [names as labels have them], facts}. Of several labels the first that is set counts."""
     metadata, spec, status = (node.get(part) or {} for part in ("metadata", "spec", "status"))
-    state, labels, boot = model.state(node), dict(metadata.get("labels") or {}), boot_id(node)
+    state, labels, boot = model.state(node, pool_taints), dict(metadata.get("labels") or {}), boot_id(node)
     driver = driver_of(labels)
     certified, why = certification((metadata.get("annotations") or {}).get(CERTIFIED), boot, driver)
     places = {

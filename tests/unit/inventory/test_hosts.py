@@ -79,6 +79,12 @@ def test_who_else_holds_a_node(node, held):
     assert ("open" in groups(node)) != held
 
 
+def test_a_sites_own_pool_taints_close_nothing():
+    node = a_node(taints=[{"key": "example.com/pool-a", "effect": "NoSchedule"}])
+    assert "external_hold" in groups(node)
+    assert "open" in groups(node, pool_taints=["example.com/pool-*"])
+
+
 def test_a_gate_and_a_persons_cordon_are_both_shown():
     assert {"gated", "gate_quarantine", "external_hold"} <= groups(gated(a_node(unschedulable=True), "quarantine"))
 
