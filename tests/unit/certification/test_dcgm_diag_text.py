@@ -168,3 +168,10 @@ def test_several_nodes():
     assert result["runs"][0]["hosts"] == ["node-a", "node-b"]
     found = [(finding["code"], finding["host"], finding["entity"]) for finding in result["findings"]]
     assert found == [("test-failed", "node-b", "GPU 3")]
+
+
+def test_tests_may_be_spread_over_levels():
+    text = "$ dcgmi diag -r 1\n" + table(section("Deployment"), row("Inforom", "Pass"))
+    text += "$ dcgmi diag -r 2\n" + table(section("Hardware"), row("GPU Memory", "Pass - All"))
+    assert codes(dcgm_diag.parse(text, expected_tests=["inforom", "memory"])) == []
+    assert codes(dcgm_diag.parse(text, expected_tests=["inforom", "pcie"])) == ["test-missing"]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 from ansible_collections.goodput.fleet.plugins.module_utils.certification.parsers import (
@@ -188,3 +189,21 @@ def test_secrets_in_stray_lines_are_not_kept():
             "export NGC_API_KEY=nvapi-123456\nError: token=abcdef0123 CUDA error: NGC_API_KEY=nvapi-123456 Error in\n"
         )
         assert "nvapi-123456" not in json.dumps(result) and "abcdef0123" not in json.dumps(result)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"DCGM Diagnostic":' * 10_000,
+        '{"nvbandwidth":' * 10_000,
+        "1.0%  proc'd: " + " " * 200_000,
+        "iteration 1/2 |" * 20_000,
+        "|" * 200_000,
+    ],
+)
+def test_nonsense_takes_no_more_time_than_its_size(text):
+    """Each of these once made a pattern go back and forth over the whole text."""
+    began = time.process_time()
+    for parse in PARSERS.values():
+        check(parse(text))
+    assert time.process_time() - began < 10

@@ -77,6 +77,7 @@ def parse(
         run = _run(diagnostic)
         outcome.runs.append(run)
         dcgm_findings.judge(outcome, diagnostic, run, expected_gpus, wanted)
+    dcgm_findings.missing(outcome, outcome.runs, wanted)
     dcgm_findings.exit_status(outcome, status)
     ran = [diagnostic for _host, diagnostic in found if diagnostic.tests]
     outcome.complete = bool(ran) and all(
@@ -179,7 +180,7 @@ def _test(test: Test, diagnostic: Diagnostic, measurements: list[dict]) -> dict:
         "name": name,
         "title": test.title,
         "section": test.section,
-        "status": next((word for word in _WORST if word in statuses), "unknown"),
+        "status": next((word for word in _WORST if word in statuses), dcgm_names.NOT_RUN),
         "line": test.line,
         "results": results,
     }

@@ -64,7 +64,7 @@ def judge(outcome: Outcome, diagnostic: Diagnostic, run: dict, expected_gpus: ob
                 category=TOOL,
             )  # fmt: skip
         return
-    _expected(outcome, diagnostic, run, expected_gpus, wanted)
+    _expected(outcome, diagnostic, run, expected_gpus)
 
 
 def _test(outcome: Outcome, test: dict, host: str | None, wanted: list[str], fabric: bool) -> None:
@@ -178,14 +178,26 @@ def _passed_over(
     )
 
 
-def _expected(outcome: Outcome, diagnostic: Diagnostic, run: dict, expected_gpus: object, wanted: list[str]) -> None:
-    names = {test["name"] for test in run["tests"]}
-    for name in wanted:
-        if name not in names:
-            outcome.find(
-                "test-missing", f"The test {name} has no result", host=diagnostic.host, line=diagnostic.line,
-                category=TOOL,
-            )  # fmt: skip
+def missing(outcome: Outcome, runs: list[dict], wanted: list[str]) -> None:
+    """Tests that had to run and are in none of a host's diagnostics."""
+    by_host: dict[tuple, list[dict]] = {}
+    for run in runs:
+        if run.get("tests"):
+            by_host.setdefault(tuple(run["hosts"]), []).append(run)
+    for hosts, mine in by_host.items():
+        names = {test["name"] for run in mine for test in run["tests"]}
+        for name in wanted:
+            if name not in names:
+                outcome.find(
+                    "test-missing",
+                    f"The test {name} has no result",
+                    host=hosts[0] if len(hosts) == 1 else None,
+                    line=mine[-1]["line"],
+                    category=TOOL,
+                )
+
+
+def _expected(outcome: Outcome, diagnostic: Diagnostic, run: dict, expected_gpus: object) -> None:
     by_host: dict[str | None, set[int]] = {}
     for test in run["tests"]:
         for result in test["results"]:

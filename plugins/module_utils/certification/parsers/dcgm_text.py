@@ -48,6 +48,7 @@ _KNOWN = re.compile(
     r"|.*[$#] dcgmi\b|\s*[+=|-]+\s*$",
     re.IGNORECASE,
 )
+LINE_LIMIT = 4000  # characters; a table is not as wide
 _METADATA = {
     "dcgm version": "version",
     "driver version detected": "driver",
@@ -73,6 +74,9 @@ def read(stream: list[tuple[int, str]]) -> tuple[list[Diagnostic], list[tuple[in
             found.append(diagnostic)
 
     for number, line in stream:
+        if len(line) > LINE_LIMIT:
+            other.append((number, line))
+            continue
         border = _BORDER.match(line)
         section = None if border else _SECTION.match(line)
         row = None if border or section else _ROW.match(line)
@@ -202,7 +206,8 @@ def _note(
         (test.info if test else []).extend(re.split(r",\s*(?=GPU \d)", message))
         return
     if target and (named := _TARGET.match(target.strip())):
-        message = f"{named[1]} {named[2]}: {message}"
+        gpu = f"{named[1]} {named[2]}"
+        message = message if re.search(rf"\b{named[1]}\s?{named[2]}\b", message) else f"{gpu}: {message}"
     if test is None:
         diagnostic.stray.append((None, Warned(message)))
     else:

@@ -33,7 +33,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.certification.parser
     metric,
 )
 
-_PROGRESS = re.compile(r"(\d{1,3}(?:\.\d+)?)%\s+proc'd:\s*(.*?)(?:\s+errors:\s*(.*?))?(?:\s+temps:\s*(.*?))?\s*$")
+_PROGRESS = re.compile(r"(\d{1,3}(?:\.\d{1,9})?)%\s{1,9}proc'd:")
 _DONE = re.compile(r"(-?\d+)\s+\((-?\d+(?:\.\d+)?|-?nan|-?inf)\s+Gflop/s\)")
 _ERRORS = re.compile(r"(-?\d+)\s*(?:\((WARNING|DIED)!\))?")
 _TEMPERATURE = re.compile(r"(-?\d+)\s*C\b|(--)")
@@ -125,7 +125,7 @@ def _read(outcome: Outcome, host: str | None, stream: list[tuple[int, str]]) -> 
 def _line(burn: Burn, number: int, line: str) -> bool:
     burn.line = burn.line or number
     if progress := _PROGRESS.search(line):
-        _progress(burn, number, progress)
+        _progress(burn, number, float(progress[1]), line[progress.end() :])
     elif verdict := _VERDICT.match(line):
         gpu = burn.gpu(int(verdict[1]))
         gpu.verdict, gpu.line = verdict[2], number
@@ -145,10 +145,13 @@ def _line(burn: Burn, number: int, line: str) -> bool:
     return True
 
 
-def _progress(burn: Burn, number: int, match: re.Match[str]) -> None:
+def _progress(burn: Burn, number: int, percent: float, text: str) -> None:
+    done_text, _mark, rest = text.partition("errors:")
+    errors_text, _mark, rest = rest.partition("temps:")
+    temperatures_text = rest.partition("power")[0]
     burn.progress += 1
-    burn.percent = max(burn.percent or 0.0, min(100.0, float(match[1])))
-    for index, (count, gflops) in enumerate(_DONE.findall(match[2])):
+    burn.percent = max(burn.percent or 0.0, min(100.0, percent))
+    for index, (count, gflops) in enumerate(_DONE.findall(done_text)):
         gpu = burn.gpu(index)
         done = int(count)
         if done < 0:  # the process of this GPU is gone
@@ -157,7 +160,7 @@ def _progress(burn: Burn, number: int, match: re.Match[str]) -> None:
             gpu.iterations = done
             if float(gflops) > 0:
                 gpu.gflops.append(float(gflops))
-    for index, (count, note) in enumerate(_ERRORS.findall(match[3] or "")):
+    for index, (count, note) in enumerate(_ERRORS.findall(errors_text)):
         gpu = burn.gpu(index)
         now = int(count)
         gpu.died = gpu.died or note == "DIED"
@@ -168,7 +171,7 @@ def _progress(burn: Burn, number: int, match: re.Match[str]) -> None:
         if (now or note == "WARNING") and gpu.line is None:
             gpu.line = number
         gpu.last = now
-    for index, (degrees, _none) in enumerate(_TEMPERATURE.findall(match[4] or "")):
+    for index, (degrees, _none) in enumerate(_TEMPERATURE.findall(temperatures_text)):
         if degrees:
             gpu = burn.gpu(index)
             gpu.temperature = max(gpu.temperature or 0, int(degrees))

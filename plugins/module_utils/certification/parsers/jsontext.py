@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 
 _BRACES = 64  # opening braces tried before a document's key
+_TRIES = 2000  # places tried in one text, so that nonsense made of keys and braces comes to an end
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\Z)|[{}\[\],]', re.DOTALL)
 _DECODER = json.JSONDecoder(strict=False)
 
@@ -19,12 +20,13 @@ def documents(text: str, keys: Iterable[str]) -> list[tuple[dict, int, int, bool
 
     A document that breaks off is closed after its last complete value; `whole` is False then.
     """
-    mark = re.compile(r'"(?:' + "|".join(map(re.escape, keys)) + r')"\s*:')
+    mark = re.compile(r'"(' + "|".join(map(re.escape, keys)) + r')"\s*:')
     found: list[tuple[dict, int, int, bool]] = []
-    after = 0
-    while match := mark.search(text, after):
-        key = match[0][: match[0].rindex(":")].rstrip()[1:-1]
-        document = _around(text, match.start(), after, key)
+    after = tries = 0
+    while tries < _TRIES and (match := mark.search(text, after)):
+        starts = _starts(text, match.start(), after)
+        tries += 1 + len(starts)
+        document = _around(text, match.start(), starts, match[1])
         if document is None:
             after = match.end()
             continue
@@ -33,12 +35,17 @@ def documents(text: str, keys: Iterable[str]) -> list[tuple[dict, int, int, bool
     return found
 
 
-def _around(text: str, position: int, floor: int, key: str) -> tuple[dict, int, int, bool] | None:
+def _starts(text: str, position: int, floor: int) -> list[int]:
+    """The opening braces before a key, the nearest first."""
     starts: list[int] = []
     start = text.rfind("{", floor, position)
     while start >= 0 and len(starts) < _BRACES:
         starts.append(start)
         start = text.rfind("{", floor, start)
+    return starts
+
+
+def _around(text: str, position: int, starts: list[int], key: str) -> tuple[dict, int, int, bool] | None:
     for start in starts:
         try:
             document, end = _DECODER.raw_decode(text, start)
@@ -47,17 +54,17 @@ def _around(text: str, position: int, floor: int, key: str) -> tuple[dict, int, 
         if end > position and isinstance(document, dict) and key in document:
             return document, start, end, True
     for start in starts[:4]:
-        document = _closed(text[start:])
+        document = _closed(text, start)
         if isinstance(document, dict) and key in document:
             return document, start, len(text), False
     return None
 
 
-def _closed(text: str) -> object:
+def _closed(text: str, start: int) -> object:
     """The document cut after its last complete value and closed there; None where there is none."""
     stack: list[str] = []
     cut, closing = 0, ""
-    for token in _TOKEN.finditer(text):
+    for token in _TOKEN.finditer(text, start):
         sign = token[0]
         if sign in "{[":
             stack.append("}" if sign == "{" else "]")
@@ -74,6 +81,6 @@ def _closed(text: str) -> object:
     if not cut:
         return None
     try:
-        return json.loads(text[:cut] + closing, strict=False)
+        return json.loads(text[start:cut] + closing, strict=False)
     except (ValueError, RecursionError):
         return None

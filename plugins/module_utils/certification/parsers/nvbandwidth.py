@@ -50,6 +50,14 @@ from ansible_collections.goodput.fleet.plugins.module_utils.certification.parser
 )
 
 ROW_LIMIT = 20_000
+_KINDS = (
+    (
+        HARDWARE,
+        re.compile(r"\bECC|_ECC_|uncorrectable|NVLINK|hardware|CONTAINED|LAUNCH_FAILED", re.IGNORECASE),
+    ),
+    (CONFIGURATION, re.compile(r"not found|invalid|out[ _]of[ _]memory|not[ _]supported|insufficient", re.IGNORECASE)),
+    (TOOL, re.compile(r"loading shared|terminate called|no version information", re.IGNORECASE)),
+)
 _ROUNDING = 0.006  # a printed cell is rounded to two digits
 
 
@@ -192,7 +200,7 @@ def _judge(outcome: Outcome, report: Report, run: dict, expected_gpus: object, w
         if fabric_manager_down(text):
             outcome.fabric(host, line, text)
         else:
-            outcome.find("tool-error", f"nvbandwidth: {text}", host=host, line=line, text=text, category=UNKNOWN)
+            outcome.find("tool-error", f"nvbandwidth: {text}", host=host, line=line, text=text, category=_kind(text))
     for line, text in report.warnings:
         outcome.find(
             "tool-warning", f"nvbandwidth: {text}", severity="warning", host=host, line=line, text=text, category=TOOL
@@ -239,7 +247,7 @@ def _case(outcome: Outcome, case: Case, host: str | None, needed: bool) -> None:
             "test-not-found", f"{case.name} is no test of this version{reason}", category=CONFIGURATION, **common
         )
     elif case.status == ERROR:
-        outcome.find("test-failed", f"{case.name} failed{reason}", category=UNKNOWN, **common)
+        outcome.find("test-failed", f"{case.name} failed{reason}", category=_kind(case.message), **common)
     elif case.status == RUNNING:
         outcome.find(
             "test-unfinished", f"{case.name} began and has no end", scope="run", category=INFRASTRUCTURE, **common
@@ -248,6 +256,14 @@ def _case(outcome: Outcome, case: Case, host: str | None, needed: bool) -> None:
         outcome.find("no-measurement", f"{case.name} passed without a measured pair", category=TOOL, **common)
     else:
         _values(outcome, case, host)
+
+
+def _kind(text: str) -> str:
+    """Whose fault an error is."""
+    for kind, words in _KINDS:
+        if words.search(text):
+            return kind
+    return UNKNOWN
 
 
 def _values(outcome: Outcome, case: Case, host: str | None) -> None:

@@ -49,6 +49,8 @@ _ROW = re.compile(rf"\s*(\d+)\s+({_CELL}(?:\s+{_CELL})*)\s*$", re.IGNORECASE)
 _KNOWN = re.compile(
     r"\s*$|NOTE: (?:The reported|This tool)|Additional system-specific|Performance can vary|MPI version"
 )
+_LONG = 2000  # characters
+_ROW_LIMIT = 1 << 17
 _END = re.compile(r"\s*NOTE: The reported results|\s*Performance can vary")
 
 
@@ -61,7 +63,10 @@ class Reader:
         self._case: Case | None = None
 
     def feed(self, number_: int, line: str) -> None:
-        if _version := _VERSION.search(line):
+        if len(line) > _LONG:  # only a row of a matrix is as long
+            if self._case is None or not self._matrix(line[:_ROW_LIMIT]):
+                self.other.append((number_, line))
+        elif _version := _VERSION.search(line):
             self._open(number_).version = _version[1]
         elif head := _HEAD.match(line):
             report = self._open(number_)

@@ -44,6 +44,8 @@ from ansible_collections.goodput.fleet.plugins.module_utils.certification.parser
 from ansible_collections.goodput.fleet.plugins.module_utils.certification.parsers.training_stream import Stream
 
 STREAM_LIMIT = 4096
+PREFIX = 1000  # characters before a step
+PARTS = 200  # fields of a step
 GAPS = 20  # the longest silences that are kept
 
 _STAMP = re.compile(
@@ -204,7 +206,7 @@ class Parser:
             head = training_layout.head(line, place)  # the word may also be part of a pod's name
             if head is None:
                 place = line.find("iteration", place + 9)
-        if head is None or "|" not in line[place:]:
+        if head is None or place > PREFIX or not 0 < line.count("|", place) <= PARTS:
             return False
         step, total, _end = head
         prefix = line[:place]
