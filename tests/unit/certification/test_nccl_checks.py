@@ -163,6 +163,18 @@ def test_a_test_that_was_built_without_mpi(text, expected):
         assert "ranks-missing" in codes(result, "error")
 
 
+@pytest.mark.parametrize("form", ["mixed", "one after the other", "tagged"])
+def test_nodes_that_each_ran_the_test_alone(form):
+    """With eight GPUs in a process every node measures NVLink, and the numbers look fine."""
+    first, second = out.run(hosts=["node-a"]), out.run(hosts=["node-b"])
+    second = [line.replace("Pid   100", "Pid   200") for line in second]
+    if form == "tagged":
+        first, second = [f"[1,0]<stdout>:{t}" for t in first], [f"[1,1]<stdout>:{t}" for t in second]
+    lines = first + second if form == "one after the other" else interleave(first, second)
+    result = parse("\n".join(lines), expected_ranks=16)
+    assert {"ranks-not-joined", "ranks-missing"} <= set(codes(result, "error"))
+
+
 def test_two_runs_whose_lines_are_mixed_measure_nothing():
     first, second = out.run(hosts=["node-a", "node-b"]), out.run(hosts=["node-c", "node-d"])
     result = parse("\n".join(interleave(first, second)))
@@ -291,6 +303,8 @@ FAULTS = [
     ("h1: Test CUDA failure common.cu:1030 invalid device ordinal", "invalid-gpu-count", "run", "h1"),
     ("h1: Test CUDA failure common.cu:303 'out of memory'", "out-of-gpu-memory", "node", "h1"),
     ("h1: Test HIP failure common.cu:303 'something new'", "cuda-error", "node", "h1"),
+    ("Cuda failure common.cu:891 'invalid device ordinal'", "invalid-gpu-count", "run", None),
+    ("Abort(3712399) on node 0 (rank 2 in comm 0): Fatal error in PMPI_Init: Other", "mpi-abort", "run", None),
     ("Invalid number of GPUs: 16 requested but only 8 were found.", "invalid-gpu-count", "run", None),
     ("invalid size specified for 'minbytes'", "invalid-argument", "run", None),
     ("all_reduce_perf: invalid option -- 'Y'", "invalid-argument", "run", None),

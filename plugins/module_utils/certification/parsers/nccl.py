@@ -106,14 +106,18 @@ def _merged(reader: Reader) -> list[Run]:
 
 
 def _apart(outcome: Outcome, runs: list[Run], wanted: nccl_checks.Expected) -> None:
-    """Processes that each ran the test alone, one after the other or in streams of their own."""
+    """Processes that each ran the test alone, one after the other or in streams of their own: all of them are rank 0,
+    or they have together the ranks that one run was to have."""
     ranks = [rank for run in runs for rank in run.ranks]
     processes = {(rank["host"], rank["pid"]) for rank in ranks}
     settings = [run.config for run in runs if run.config]
-    said = any(finding["code"] == "ranks-not-joined" for finding in outcome.findings)
-    if said or len(processes) < 2 or any(rank["rank"] for rank in ranks) or wanted.ranks == 1:
+    if any(finding["code"] == "ranks-not-joined" for finding in outcome.findings) or len(processes) < 2:
         return
     if any(config != settings[0] for config in settings) or len({run.test for run in runs if run.test}) > 1:
+        return
+    single = wanted.ranks != 1 and not any(rank["rank"] for rank in ranks)
+    parts = [run.rank_count or 0 for run in runs]
+    if not single and (wanted.ranks is None or sum(parts) != wanted.ranks or len(parts) < 2):
         return
     outcome.find(
         "ranks-not-joined",

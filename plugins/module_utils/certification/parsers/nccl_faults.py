@@ -25,7 +25,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.certification.parser
 _NAME = r"[A-Za-z0-9][\w.-]{0,250}"
 # "node-a: Test NCCL failure common.cu:392 'unhandled cuda error / '"
 _TEST = re.compile(
-    rf"(?:(?P<host>{_NAME}): )?Test (?P<kind>CUDA|HIP|NCCL|RCCL) failure:? (?P<at>[\w.-]{{1,80}}:\d{{1,6}})"
+    rf"(?:(?P<host>{_NAME}): )?(?:Test )?(?P<kind>CUDA|Cuda|HIP|NCCL|RCCL) failure:? (?P<at>[\w.-]{{1,80}}:\d{{1,6}})"
     r"(?: '?(?P<said>[^']{0,400}))?"
 )
 _TRACE = re.compile(rf"\.\. (?P<host>{_NAME}) pid ?(?P<pid>\d{{0,10}}): Test failure (?P<at>[\w.-]{{1,80}}:\d{{1,6}})")
@@ -256,6 +256,12 @@ _RULES = (
     _rule(
         "mpi_abort",
         r"MPI_ABORT was invoked on rank (?P<entity>\d{1,9})",
+        "mpi-abort",
+        "A process gave up and ended all others",
+    ),
+    _rule(
+        "in comm",
+        r"Abort\(\d{1,12}\) on node \d{1,9} \(rank (?P<entity>\d{1,9}) in comm",
         "mpi-abort",
         "A process gave up and ended all others",
     ),
