@@ -27,6 +27,9 @@ KINDS = (
     "HealthEvent",
     "SignalTable",
     "QuarantinePolicy",
+    "Certification",
+    "WorkloadRun",
+    "CertificationTest",
 )
 
 
@@ -77,6 +80,8 @@ def validate(document: yamltree.Document, kind: str) -> list[Problem]:
 def _validator(kind: str):
     # by name, so that a module sent to another host takes the schemas along
     from ansible_collections.goodput.fleet.plugins.module_utils.records.schemas import (
+        certification,
+        certificationtest,
         driftreport,
         healthevent,
         overlay,
@@ -85,6 +90,7 @@ def _validator(kind: str):
         registry,
         signaltable,
         snapshot,
+        workloadrun,
     )
 
     try:
@@ -95,7 +101,19 @@ def _validator(kind: str):
             code="missing-library",
             hint="pip install jsonschema",
         ) from error
-    schemas = (driftreport, healthevent, overlay, quarantinepolicy, recipelock, registry, signaltable, snapshot)
+    schemas = (
+        certification,
+        certificationtest,
+        driftreport,
+        healthevent,
+        overlay,
+        quarantinepolicy,
+        recipelock,
+        registry,
+        signaltable,
+        snapshot,
+        workloadrun,
+    )
     found = {module.__name__.rpartition(".")[2]: module.SCHEMA for module in schemas}
     return jsonschema.Draft202012Validator(found[kind.lower()])
 
@@ -141,6 +159,9 @@ def _explain(document: yamltree.Document, error) -> list[Problem]:
                 path, "bad-value", f"{_show(value)} fits none of the allowed forms", _describe(error.schema)
             )
         ]
+    if rule in ("minimum", "maximum"):
+        than = "smaller" if rule == "minimum" else "larger"
+        return [document.problem(path, "bad-value", f"{_show(value)} is {than} than {limit}", _describe(error.schema))]
     if rule in ("minItems", "minProperties", "minLength"):
         return [document.problem(path, "empty", "must not be empty", _describe(error.schema))]
     return [document.problem(path, "bad-value", error.message, _describe(error.schema))]
