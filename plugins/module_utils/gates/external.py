@@ -216,6 +216,8 @@ def _released(labels: Mapping, cordon_by: str) -> bool:
 def _nvidia_operators(labels: Mapping) -> Iterator[dict]:
     paused: dict[str, str] = {}
     for key in sorted(labels):
+        if not key.startswith("nvidia.com/"):
+            continue
         value = _text(labels[key])
         if _UPGRADE.fullmatch(key) and value and value != "upgrade-done":
             waits = value == "upgrade-required"

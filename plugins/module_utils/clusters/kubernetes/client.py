@@ -207,11 +207,37 @@ def _pool(manager, settings):
     import urllib3
 
     try:
-        return manager.connection_from_url(settings.host)
+        pool = manager.connection_from_url(settings.host)
+        pool.ConnectionCls = _one_write(pool.ConnectionCls)
+        return pool
     except (ValueError, urllib3.exceptions.HTTPError) as error:
         raise Unavailable(
             f"{settings.host!r} is not the address of a server: {error}", code="unreachable", hint="https://HOST:PORT"
         ) from error
+
+
+def _one_write(connection: type) -> type:
+    """The connection, sending a request's head and body in one piece: one TLS record, and the server wakes up once."""
+
+    class OneWrite(connection):
+        _parts: list | None = None
+
+        def request(self, *args, **options):
+            self._parts = []
+            try:
+                super().request(*args, **options)
+                parts = self._parts
+            finally:
+                self._parts = None
+            self.send(b"".join(parts))
+
+        def send(self, data):
+            if self._parts is None:
+                super().send(data)
+            else:
+                self._parts.append(data)
+
+    return OneWrite
 
 
 def _manager(settings, threads: int):
