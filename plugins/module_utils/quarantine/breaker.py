@@ -17,14 +17,19 @@ from ansible_collections.goodput.fleet.plugins.module_utils.quarantine import mo
 from ansible_collections.goodput.fleet.plugins.module_utils.quarantine.policy import Breaker
 
 FLEET = "fleet"
+NO_FABRIC = ("00000000-0000-0000-0000-000000000000", ".")
 
 
 def domain_of(facts: Mapping, labels: Iterable[str]) -> str:
-    """LABEL=VALUE of the first label that the node has; a node without any is a domain of its own."""
+    """LABEL=VALUE of the first label that the node has; a node without any is a domain of its own.
+
+    A clique whose fabric has no id is what GPUs without a fabric report, and no domain.
+    """
     found = facts.get("labels") or {}
     for label in labels:
-        if found.get(label):
-            return f"{label}={found[label]}"
+        value = found.get(label)
+        if value and not value.startswith(NO_FABRIC):
+            return f"{label}={value}"
     return f"node={facts['name']}"
 
 

@@ -23,8 +23,16 @@ from ansible_collections.goodput.fleet.plugins.module_utils.records.schemas.quar
 KIND = "QuarantinePolicy"
 OWNER = "quarantine"
 GATE_KEY = "gate.goodput.fleet"
-# nodes that share NVLink or a switch, as device plugins and topology labellers name them
-DOMAIN_LABELS = ("nvidia.com/gpu.clique", "network.topology.nvidia.com/accelerator")
+# nodes that share NVLink, and where no label tells that, a rack or the switch above it
+DOMAIN_LABELS = (
+    "nvidia.com/gpu.clique",
+    "network.topology.nvidia.com/accelerator",
+    "goodput.fleet/rack",
+    "topology.kubernetes.io/rack",
+    "cloud.google.com/gce-topology-subblock",
+    "topology.k8s.aws/network-node-layer-3",
+    "oci.oraclecloud.com/rdma.local_block_id",
+)
 MAX_AGE, WINDOW, NEAR = "1h", "1h", "2m"
 FLEET = {"max": 20, "percent": 5}
 DOMAIN = {"max": 2, "percent": 50}

@@ -354,14 +354,15 @@ def test_who_goes_first():
 
 def test_labels_of_domains_the_first_that_is_there_counts():
     inventory = [
-        made.node("n0", labels={"rack": "r1"}),
+        made.node("n0", labels={"rack": "0"}),
         made.node("n1", labels={"pool": "r1"}),
-        made.node("n2", labels={"rack": "r1", "pool": "p"}),
+        made.node("n2", labels={"rack": "0", "pool": "p"}),
         made.node("n3"),
+        made.node("n4", labels={"rack": "00000000-0000-0000-0000-000000000000.0", "pool": "q"}),
     ]
     policy = made.policy(breaker={"fleet": {"max": 9}, "domain": {"label": ["rack", "pool"], "max": 1}})
-    decision = decide(policy, storm(4), inventory, [], made.NOW)
-    assert [gate["domain"] for gate in decision["gates"]] == ["rack=r1", "pool=r1", "node=n3"]
+    decision = decide(policy, storm(5), inventory, [], made.NOW)
+    assert [gate["domain"] for gate in decision["gates"]] == ["rack=0", "pool=r1", "node=n3", "pool=q"]
 
 
 def test_the_reservation_asks_again_on_what_the_ledger_holds_by_then():
