@@ -48,6 +48,7 @@ class Launcher:
     options: dict = field(default_factory=dict)
     results: list = field(default_factory=list)
     finish: int | None = None
+    signature: str | None = None
     rng: random.Random = field(default_factory=lambda: random.Random(1))
     running: list = field(default_factory=list)
     rounds: int = 0
@@ -66,7 +67,9 @@ class Launcher:
             count = len(self.running) if self.finish is None else min(self.finish, len(self.running))
             for _test in range(count):
                 test = self.running.pop(self.rng.randrange(len(self.running)) if self.finish else 0)
-                self.results.append({**test, "outcome": self.fleet.outcome(test["group"])})
+                outcome = self.fleet.outcome(test["group"])
+                said = {"signature": self.signature} if self.signature and outcome != "pass" else {}
+                self.results.append({**test, "outcome": outcome, **said})
         raise AssertionError(f"no verdict after {limit} turns")
 
     def check(self, step: dict) -> None:

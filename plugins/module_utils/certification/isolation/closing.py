@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from ansible_collections.goodput.fleet.plugins.module_utils.certification.isolation.board import Board
 from ansible_collections.goodput.fleet.plugins.module_utils.certification.isolation.fleet import bits
-from ansible_collections.goodput.fleet.plugins.module_utils.certification.isolation.judge import Judgement, union
-from ansible_collections.goodput.fleet.plugins.module_utils.certification.isolation.links import RELATION_TESTS
+from ansible_collections.goodput.fleet.plugins.module_utils.certification.isolation.judge import (
+    Judgement,
+    mask_of,
+    union,
+)
 
 
 def open_pairs(judge: Judgement, nodes: int) -> dict[int, int]:
@@ -22,18 +25,19 @@ def open_pairs(judge: Judgement, nodes: int) -> dict[int, int]:
 
 
 def ask(board: Board, judge: Judgement) -> None:
-    """Asks for the largest group that has an open pair and no two nodes that are known to fail together.
+    """Asks for the largest groups that have an open pair and no two nodes that are known to fail together.
 
     Nodes of failing groups that led nowhere come last: they would spoil the answer for the others.
     """
     vague = union(group for group, why in judge.settled.items() if why != "unseparated")
     for nodes in (judge.good & ~vague, judge.good):
-        pairs = open_pairs(judge, nodes)
-        if not pairs or _apart(judge):
-            continue
-        group = _largest(judge, nodes, pairs)
-        if group and group not in judge.state.fails and not judge.state.gave_up(group):
-            board.ask(group, "together")
+        while not judge.no_fabric and (pairs := open_pairs(judge, nodes & board.free)):
+            group = _largest(judge, nodes & board.free, pairs)
+            if not group or group in judge.state.fails or judge.state.gave_up(group):
+                break
+            if not board.ask(group, "together"):
+                return
+        if board.tests:
             return
 
 
@@ -41,28 +45,24 @@ def _largest(judge: Judgement, nodes: int, pairs: dict[int, int]) -> int:
     """0 when no allowed size fits."""
     options = judge.options
     first = max(pairs, key=lambda node: (pairs[node].bit_count(), -node))
-    group, against = 1 << first, judge.conflicts(first)
+    chosen, against = [first], judge.conflicts(first)
     most = options.fill(nodes.bit_count())
-    for pool in (pairs[first], nodes & ~pairs[first]):
-        for node in bits(pool & ~group):
-            if group.bit_count() < most and not against >> node & 1:
-                group |= 1 << node
+    pool = nodes & ~(1 << first)
+    if most < nodes.bit_count():
+        return _dense(judge, pool & ~against, pairs, first, most)
+    for part in (pairs[first], pool & ~pairs[first]):
+        for node in bits(part):
+            if not against >> node & 1:
+                chosen.append(node)
                 against |= judge.conflicts(node)
-    size = options.fill(group.bit_count())
-    return group if size == group.bit_count() else _trim(group, first, pairs[first], size)
+    return mask_of(chosen[: options.fill(len(chosen))]) if options.fill(len(chosen)) > 1 else 0
 
 
-def _apart(judge: Judgement) -> bool:
-    """Nobody works towards another domain, however often it was tried: there is nothing left to put together."""
-    tried = sum(judge.fleet.spans(group) for group in judge.small)
-    return len(judge.fleet.blocks) > 1 and not judge.state.across and tried >= 2 * RELATION_TESTS
-
-
-def _trim(group: int, first: int, wanted: int, size: int) -> int:
-    """So many of a group's nodes, the first and those it needs before others."""
-    chosen = 1 << first
-    for pool in (group & wanted, group):
-        for node in bits(pool & ~chosen):
-            if chosen.bit_count() < size:
-                chosen |= 1 << node
-    return chosen if size > 1 else 0
+def _dense(judge: Judgement, pool: int, pairs: dict[int, int], first: int, most: int) -> int:
+    """A group of bounded size with many open pairs: one after the other the node with most of them in the group."""
+    group = 1 << first
+    while pool and group.bit_count() < most:
+        node = max(bits(pool), key=lambda node: ((pairs.get(node, 0) & group).bit_count(), -node))
+        group |= 1 << node
+        pool &= ~(1 << node) & ~judge.conflicts(node)
+    return group if group.bit_count() == most else 0

@@ -9,22 +9,27 @@ never after it passed a test of that kind. What passed and failed alike is not b
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from ansible_collections.goodput.fleet.plugins.module_utils.certification.isolation.fleet import bits
 from ansible_collections.goodput.fleet.plugins.module_utils.certification.isolation.options import group_size
 from ansible_collections.goodput.fleet.plugins.module_utils.certification.isolation.state import State
 
+# so many small tests of a node towards others of one relation; then something they share is at fault
+RELATION_TESTS = 4
 # so many nodes of a domain, or all it has, must fail towards the others before the domain itself is blamed
 DOMAIN_SAMPLE = 4
 
 
 class Judgement:
-    """`bad`: node -> the relation it fails in (any, inside, across). `candidates`: nodes that fail towards other
-    domains, where it is not yet seen whether they or their domain are at fault. `uplinks`: domains that fail as a
-    whole towards others. `unreached`: domains of which no node ever passed, while no test between others shows whether
-    it is they or the way to them. `flaky`: a group of nodes. `pairs`: two-node groups. `trunks`: two
-    domains that fail towards each other."""
+    """What the results prove; groups are bits.
+
+    `bad`: node -> the relation it fails in (any, inside, across). `candidates`: nodes that fail towards other domains,
+    where it is not yet seen whether they or their domain are at fault. `uplinks`: domains that fail as a whole towards
+    others. `unreached`: domains of which no node ever passed, while no test between others shows whether it is they or
+    the way to them. `no_fabric`: nothing works between domains. `flaky`: nodes. `pairs`: pairs that fail together.
+    `trunks`: two domains that fail towards each other.
+    """
 
     def __init__(self, state: State):
         self.state, self.fleet, self.options = state, state.fleet, state.options
@@ -36,6 +41,7 @@ class Judgement:
         self.bad: dict[int, str] = {}
         self.candidates: dict[int, int] = {}
         self.uplinks: list[int] = []
+        self.no_fabric = self._no_fabric()
         self._by_node: dict[int, list[int]] = {}
         for group in self.small:
             for node in bits(group):
@@ -73,15 +79,11 @@ class Judgement:
             return True
         return any(group & inner == inner for inner in self.settled)
 
-    def open(self) -> list[int]:
-        """The smallest failing groups of nodes that each passed elsewhere, and that nothing accounts for."""
-        waiting: list[int] = []
+    def unfollowed(self) -> Iterator[int]:
+        """Failing groups, the smaller first, of nodes that each passed elsewhere, while nothing accounts for them."""
         for group in sorted(self.state.fails, key=lambda group: (group.bit_count(), group)):
-            if group & ~self.state.cleared or self.accounted(group):
-                continue
-            if not any(group & inner == inner for inner in waiting):
-                waiting.append(group)
-        return waiting
+            if not group & ~self.state.cleared and not self.accounted(group):
+                yield group
 
     def weight(self, group: int) -> int:
         """How often this group, or one around it, failed without another cause."""
@@ -141,6 +143,15 @@ class Judgement:
         needed = self.options.partners + (clean < self.options.partners)
         return clean > 0 and len(groups) >= needed and common(groups) == 1 << node
 
+    def _no_fabric(self) -> bool:
+        """Nobody ever passed towards another domain, though several pairs of nodes and of domains were tried."""
+        if self.state.across:
+            return False
+        apart = [group for group in self.small if self.fleet.spans(group) and not group & ~self.state.cleared]
+        ways = {tuple(sorted({self.fleet.mates[node] for node in bits(group)})) for group in apart}
+        count = len(self.fleet.blocks)
+        return len(apart) >= 2 * RELATION_TESTS and len(ways) >= min(count * (count - 1) // 2, count)
+
     def _one_relation(self) -> None:
         """Nodes that passed, but never in the relation they fail in: a NIC that only other domains' nodes need."""
         state = self.state
@@ -181,6 +192,9 @@ class Judgement:
                     self.bad[node] = "any"
                 else:
                     alike |= 1 << node
+        if len(self.bad) == len(self.fleet) > 2:
+            # all fail alike, each by itself: sooner one fault that they share than so many
+            self.bad = {}
         self.bad_mask = mask_of(self.bad)
         self.unreached = [block for block in self.fleet.domains.values() if block & alike and not block & ~alike]
 

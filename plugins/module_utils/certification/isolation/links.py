@@ -12,6 +12,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.certification.isolat
 from ansible_collections.goodput.fleet.plugins.module_utils.certification.isolation.fleet import bits
 from ansible_collections.goodput.fleet.plugins.module_utils.certification.isolation.judge import (
     DOMAIN_SAMPLE,
+    RELATION_TESTS,
     Judgement,
     mask_of,
     union,
@@ -19,18 +20,19 @@ from ansible_collections.goodput.fleet.plugins.module_utils.certification.isolat
 from ansible_collections.goodput.fleet.plugins.module_utils.certification.isolation.screen import cut
 from ansible_collections.goodput.fleet.plugins.module_utils.certification.isolation.suspects import company
 
-# failures towards other domains after which a node's helpers are doubted instead
-RELATION_TESTS = 4
-
 
 def follow(board: Board, judge: Judgement) -> None:
     """One step for each failing group that nothing accounts for; what leads nowhere goes to `judge.settled`."""
     _ask_domains(board, judge)
-    done: set[int] = set()
-    while group := next((group for group in judge.open() if group not in done), 0):
-        done.add(group)
+    waiting: list[int] = []
+    for group in judge.unfollowed():
+        # a group around one that is still followed has its answer there
+        if any(group & inner == inner for inner in waiting):
+            continue
         if not group & judge.candidate_mask and (why := _step(board, judge, group)):
             judge.settle(group, why)
+        else:
+            waiting.append(group)
 
 
 def _step(board: Board, judge: Judgement, group: int) -> str | None:
@@ -134,8 +136,7 @@ def _separate(board: Board, judge: Judgement, pair: int) -> str | None:
     state, number = judge.state, judge.options.small - 1
     relation = "across" if judge.fleet.spans(pair) else "inside"
     proven = state.proven(relation)
-    alike = [group for group in judge.small if _relation(judge, group) == relation]
-    if not proven and len(alike) >= 2 * RELATION_TESTS:
+    if relation == "across" and judge.no_fabric:
         return "unseparated"
     waiting = False
     for node in bits(pair & ~proven):

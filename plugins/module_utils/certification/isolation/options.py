@@ -16,7 +16,7 @@ MODES = {
     # one node alone tells, and no link is part of the test
     "diagnostics": {"min_size": 1, "links": "seen"},
 }
-LINKS = ("all", "seen")
+LINKS = ("auto", "all", "seen")
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class Options:
     partners: int = 2  # different known-good nodes a node must have failed against
     flaky_runs: int = 4  # small tests per node to catch a fault that comes and goes
     error_retries: int = 1  # of a test whose outcome says nothing about its nodes
-    links: str = (
-        "all"  # all: every pair of good nodes is seen to work; seen: only links of failing groups are looked at
-    )
+    # all: every pair of good nodes is to be seen to work, which takes very many tests when they do not fit in a group;
+    # seen: only the links of failing groups are looked at; auto: all if most nodes fit in one group, else seen
+    links: str = "auto"
 
     def fit(self, size: int) -> int | None:
         """The smallest allowed group size from `size` on, if any."""
@@ -50,6 +50,9 @@ class Options:
         if self.sizes is not None:
             return max((allowed for allowed in self.sizes if allowed <= size), default=0)
         return size if size >= self.min_size else 0
+
+    def all_links(self, nodes: int) -> bool:
+        return self.links == "all" or (self.links == "auto" and self.fill(nodes) > nodes // 2)
 
     @property
     def cap(self) -> int:

@@ -74,7 +74,7 @@ def advance(
     links.follow(board, judge)
     suspects.ask(board, judge, due)
     idle = not board.tests and not state.running
-    if idle and state.options.links == "all":
+    if idle and state.options.all_links(len(fleet)):
         closing.ask(board, judge)
     over = idle and not board.tests
     report = verdict.report(judge, exhausted=board.denied)

@@ -7,7 +7,11 @@ from __future__ import annotations
 
 from ansible_collections.goodput.fleet.plugins.module_utils.certification.isolation.board import Board
 from ansible_collections.goodput.fleet.plugins.module_utils.certification.isolation.fleet import bits
-from ansible_collections.goodput.fleet.plugins.module_utils.certification.isolation.judge import Judgement, union
+from ansible_collections.goodput.fleet.plugins.module_utils.certification.isolation.judge import (
+    RELATION_TESTS,
+    Judgement,
+    union,
+)
 
 # up to so many nodes every pair is tried in search of two that work
 EVERY_PAIR = 8
@@ -50,13 +54,18 @@ def company(judge: Judgement, node: int, free: int, number: int, relation: str |
     tried = union(group for group in judge.small if group >> node & 1)
     pool = judge.good & free & ~judge.conflicts(node) & ~(1 << node)
     inside, across = pool & fleet.mates[node], pool & ~fleet.mates[node]
-    if relation is not None:
-        tiers = [across & state.across, across] if relation == "across" else [inside & state.inside, inside]
+    if relation == "across":
+        seen = union(fleet.mates[other] for other in bits(tried))
+        tiers = [across & state.across & ~seen, across & state.across, across & ~seen, across]
+    elif relation == "inside":
+        tiers = [inside & state.inside, inside]
     elif tried:
         seen = union(fleet.mates[other] for other in bits(tried))
         sure = state.twice & ~judge.paired
         tiers = [across & state.across & ~seen & sure, across & state.across & sure, inside & state.inside & sure]
-        tiers += [tier & state.proven(way) for tier, way in ((across, "across"), (inside, "inside"))] + [across]
+        tiers += [tier & state.proven(way) for tier, way in ((across, "across"), (inside, "inside"))]
+        # against nodes that never worked towards others themselves only a few times
+        tiers += [across & ~seen, across] if len(judge.against(node)) < RELATION_TESTS and not judge.no_fabric else []
     else:
         tiers = [across, inside]
     chosen = 0
@@ -73,9 +82,11 @@ def company(judge: Judgement, node: int, free: int, number: int, relation: str |
 
 def _ask_one(board: Board, judge: Judgement, node: int) -> bool:
     """False when a partner is missing."""
-    alone = judge.options.alone
-    if alone:
-        return board.ask(1 << node, "confirm" if 1 << node in judge.state.fails else "isolate", 1 << node)
+    if judge.options.alone:
+        failed_alone = judge.state.fails.get(1 << node, 0)
+        if failed_alone >= judge.options.repeats:
+            return True
+        return board.ask(1 << node, "confirm" if failed_alone else "isolate")
     number = judge.options.small - 1
     failed = judge.against(node)
     others = company(judge, node, board.free, number)
@@ -87,6 +98,8 @@ def _ask_one(board: Board, judge: Judgement, node: int) -> bool:
 
 def _prove_partner(board: Board, judge: Judgement, partners: int) -> bool:
     """A test between good nodes of different domains, when none has been seen to work yet."""
+    if judge.no_fabric:
+        return False
     for partner in bits(partners & board.free):
         others = company(judge, partner, board.free, judge.options.small - 1, "across")
         if others and board.ask(others | 1 << partner, "prove", 1 << partner):
@@ -101,7 +114,8 @@ def _ask_company(board: Board, judge: Judgement, nodes: list[int], due: int) -> 
     if judge.options.alone or (blind and (due or state.running)) or not (state.passes or state.fails):
         return
     most = 1 if not blind else len(judge.fleet) if len(judge.fleet) <= EVERY_PAIR else BLIND_TESTS
-    count = {node: sum(group >> node & 1 for group in judge.small) for node in nodes}
+    among = [group for group in judge.small if (group & ~state.cleared).bit_count() > 1]
+    count = {node: sum(group >> node & 1 for group in among) for node in nodes}
     waiting = [node for node in nodes if count[node] < most]
     while len(waiting) >= size:
         first = waiting.pop(0)

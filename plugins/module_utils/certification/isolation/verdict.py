@@ -27,7 +27,7 @@ def report(judge: Judgement, exhausted: bool) -> dict:
     badDomains: [{domain, kind, nodes, failed, evidence}]; kind: nodes (all of them are bad), uplink* (it works by
     itself), unreached* (nothing with it works: its nodes, or the way to them), link (towards the domain `peer`).
     flaky: [{node?*, nodes, failed, passed, evidence}]; without `node` it is the group in which the fault hides.
-    unexplained: [{nodes, why, failed, evidence}]. suspicions: [{kind: service|infrastructure, message}].
+    unexplained: [{nodes, why, failed, evidence}]. suspicions: [{kind: service|infrastructure|fabric, message}].
     cleared*: [node]. unknown*: [{node, why}].
     linksProven: every two cleared nodes are seen to work together, but for the bad pairs.
     tests, nodeTests, rounds, budgetExhausted; green: nothing at all is wrong or open.
@@ -51,7 +51,7 @@ def report(judge: Judgement, exhausted: bool) -> dict:
     unknown = fleet.all & ~blamed & ~cleared
     found = {
         "bad": bad,
-        "badPairs": [_pair(judge, pair) for pair in (*judge.pairs, *loose) if not _in_trunk(judge, pair)],
+        "badPairs": [_pair(judge, pair) for pair in (*judge.pairs, *loose) if not _in_larger(judge, pair)],
         "badDomains": _domains(judge),
         "flaky": flaky,
         "unexplained": unexplained,
@@ -61,7 +61,7 @@ def report(judge: Judgement, exhausted: bool) -> dict:
             for node in bits(unknown)
         ],
     }
-    proven = not closing.open_pairs(judge, judge.good)
+    proven = bool(cleared) and not closing.open_pairs(judge, judge.good)
     nothing = not any(found.values()) and not exhausted
     return {
         **found,
@@ -71,7 +71,7 @@ def report(judge: Judgement, exhausted: bool) -> dict:
         "nodeTests": state.node_tests,
         "rounds": state.rounds,
         "budgetExhausted": exhausted,
-        "green": nothing and (proven or judge.options.links == "seen"),
+        "green": nothing and (proven or not judge.options.all_links(len(fleet))),
     }
 
 
@@ -84,6 +84,10 @@ def _evidence(judge: Judgement, groups: list[int]) -> dict:
     return {"failed": sum(judge.state.fails.get(group, 0) for group in groups), "evidence": shown[:EVIDENCE]}
 
 
+def _by_size(group: int) -> tuple[int, int]:
+    return group.bit_count(), group
+
+
 def _own(judge: Judgement, node: int) -> list[int]:
     return [group for group in judge.small if group >> node & 1]
 
@@ -94,7 +98,7 @@ def _domain_name(judge: Judgement, node: int) -> str | None:
 
 def _bad(judge: Judgement, node: int) -> dict:
     first = [group for group in judge.state.fails if group >> node & 1 and group not in judge.small]
-    groups = _own(judge, node) + sorted(first, key=lambda group: (group.bit_count(), group))
+    groups = _own(judge, node) + sorted(first, key=_by_size)
     domain = _domain_name(judge, node)
     return {
         "node": judge.fleet.names[node],
@@ -121,7 +125,10 @@ def _flaky(judge: Judgement, nodes: int, groups: list[int]) -> dict:
     return {**({"node": names[0]} if inside else {}), "nodes": names, "passed": passed, **_evidence(judge, groups)}
 
 
-def _in_trunk(judge: Judgement, pair: int) -> bool:
+def _in_larger(judge: Judgement, pair: int) -> bool:
+    """Whether the pair is part of what domains are found to have."""
+    if judge.no_fabric and judge.fleet.spans(pair):
+        return True
     return any(pair & one and pair & other for one, other in judge.trunks)
 
 
@@ -133,7 +140,7 @@ def _domains(judge: Judgement) -> list[dict]:
         if bad == domain and domain.bit_count() > 1:
             groups = [group for group in judge.state.fails if group & domain and group not in judge.small]
             found.append({"domain": name, "kind": "nodes", "nodes": judge.fleet.members(domain),
-                          **_evidence(judge, sorted(groups, key=int.bit_count))})  # fmt: skip
+                          **_evidence(judge, sorted(groups, key=_by_size))})  # fmt: skip
     for domain in judge.uplinks:
         groups = [group for group in judge.small if group & domain and group & ~domain]
         found.append({"domain": names.get(domain), "kind": "uplink",
@@ -141,7 +148,7 @@ def _domains(judge: Judgement) -> list[dict]:
     for domain in judge.unreached:
         groups = [group for group in judge.state.fails if group & domain]
         found.append({"domain": names[domain], "kind": "unreached", "nodes": judge.fleet.members(domain),
-                      **_evidence(judge, sorted(groups, key=int.bit_count))})  # fmt: skip
+                      **_evidence(judge, sorted(groups, key=_by_size))})  # fmt: skip
     for one, other in judge.trunks:
         groups = [group for group in judge.small if group & one and group & other]
         found.append({"domain": names.get(one), "peer": names.get(other), "kind": "link",
@@ -152,7 +159,14 @@ def _domains(judge: Judgement) -> list[dict]:
 def _suspicions(judge: Judgement) -> list[dict]:
     """Nobody known to be good: what all have in common is at fault sooner than each of them."""
     state, total = judge.state, len(judge.fleet)
-    if state.passes or not state.tests:
+    if judge.no_fabric and state.passes:
+        tried = sum(judge.fleet.spans(group) for group in state.fails)
+        message = (
+            f"none of {tried} groups with nodes of more than one domain passed, while nodes of one domain do: look at "
+            "what connects the domains; it cannot be told whether single nodes fail towards others"
+        )
+        return [{"kind": "fabric", "message": message}]
+    if state.passes or judge.bad or not state.tests:
         return []
     tests = [item for items in state.items.values() for item in items]
     said = sorted({str(item["signature"]) for item in tests if item.get("signature")})
