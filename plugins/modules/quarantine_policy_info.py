@@ -55,6 +55,22 @@ options:
     type: list
     elements: str
     default: [shipped]
+notes:
+  - "A rule's expression is CEL, with the extensions for strings, optional values, math and bindings. It must be true or
+    false. Every field below is always there; one that an event does not tell is empty."
+  - "C(event) has name, nodeName, agent, componentClass, checkName, isFatal, isHealthy, state, severity, errorCode (a
+    list of texts), codeSpace, class, entitiesImpacted (a list of maps with entityType and entityValue), message,
+    recommendedAction, generatedTimestamp and receivedTimestamp (timestamps), bootId, cause, source and metadata (a map of texts).
+    Where the driver has said what the GPU needs (Xid 154, NVML), isFatal and recommendedAction are that."
+  - "C(node) has name, labels, annotations, taints (a list of maps with key, value and effect), unschedulable, ready
+    (V(True), V(False) or V(Unknown)), bootId, providerId, conditions (a map of maps with status, reason and message),
+    gates (the owners of those that are closed) and external (what others hold the node with)."
+  - "C(domain) has name, nodes, gated and sick (numbers of nodes). C(history) has sameCode24h and sameNode24h (reports
+    of this node), and gates30d. C(now) is a timestamp."
+  - "A key that a map lacks, as in C(event.metadata.slot), leaves the rule undecided for that event. Ask first, with
+    C(has(event.metadata.slot)) or C('slot' in event.metadata)."
+  - "Events of the classes V(application) and V(consequence) gate nothing, whatever a rule says of them, unless the rule
+    names the class in its C(classes)."
 requirements:
   - cel-expr-python 0.1.3, jsonschema, PyYAML (Python packages)
 seealso:

@@ -40,9 +40,6 @@ def sift(events: Iterable[Mapping], nodes: Mapping[str, Mapping], max_age: int, 
             _ignore(reports, item, NO_NODE)
             continue
         state = item.spec.get("state")
-        if item.spec["isHealthy"] or state == "healthy":
-            healthy.setdefault(_subject(item), []).append(item)
-            continue
         if state == "unknown":
             past = _history(item, facts, max_age, now)
             if past:
@@ -50,6 +47,9 @@ def sift(events: Iterable[Mapping], nodes: Mapping[str, Mapping], max_age: int, 
             else:
                 why = f"{item.spec['agent']} could not see: {item.spec.get('message') or item.title()}"
                 reports.unknown.append({"node": item.node, "event": item.name, "rule": None, "why": why})
+            continue
+        if item.spec["isHealthy"] or state == "healthy":
+            healthy.setdefault(_subject(item), []).append(item)
             continue
         if item.received > now - DAY:
             reports.per_node[item.node] = reports.per_node.get(item.node, 0) + 1
@@ -70,14 +70,14 @@ def sift(events: Iterable[Mapping], nodes: Mapping[str, Mapping], max_age: int, 
 
 def _once(events: Iterable[Mapping], now: int, reports: Reports) -> Iterable[Item]:
     """Each report once; of those that came in twice the first."""
-    found: dict[str, Item] = {}
+    found: dict[tuple[str, str], Item] = {}
     for document in events:
         reports.total += 1
         item = Item(document, now)
-        before = found.setdefault(item.name, item)
+        before = found.setdefault((item.node, item.name), item)
         if before is not item:
             first, again = (before, item) if before.received <= item.received else (item, before)
-            found[item.name] = first
+            found[item.node, item.name] = first
             _ignore(reports, again, "the same report came in before")
     _date(found.values())
     return found.values()

@@ -96,6 +96,8 @@ class Item:
         self._meaning(metadata)
         told = self.cls == "recovery" and self.space in ("nvml", "dcgm") and self.action not in VAGUE
         self.overrides = told or metadata.get("overrides") == "true"
+        if self.overrides and not self.causes:  # a verdict is about what came before it
+            self.causes, self.within = ("*",), "gpu"
 
     def _meaning(self, metadata: Mapping) -> None:
         self.cls = metadata.get("class") or ""

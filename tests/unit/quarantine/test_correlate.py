@@ -187,6 +187,20 @@ def test_a_verdict_alone_is_enough():
     assert decision["gates"][0]["rule"] == "gpu-recovery-action"
 
 
+def test_what_nvml_says_a_gpu_needs_is_a_verdict_too():
+    verdict = made.event(
+        code="GPU_RECOVERY_ACTION",
+        codeSpace="nvml",
+        agent="nvml",
+        recommendedAction="RESTART_BM",
+        pci="0000:3b:00",
+        minutes=4.9,
+        metadata={"class": "recovery", "overrides": "true"},
+    )
+    decision = shipped([*logged(xid(48, "DBE")), verdict], made.nodes(1))
+    assert codes(decision) == [("Xid 48", 1)] and decision["incidents"][0]["action"] == "RESTART_BM"
+
+
 # several monitors
 
 

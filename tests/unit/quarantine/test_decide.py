@@ -116,6 +116,16 @@ def test_the_same_report_twice_is_one():
     assert decision["incidents"][0]["at"] == "2026-11-29T17:30:00Z"
 
 
+def test_one_name_on_two_nodes_is_two_reports():
+    decision = made.run([made.event("n0", name="e"), made.event("n1", name="e")])
+    assert made.gated(decision) == ["n0", "n1"]
+
+
+def test_blind_and_healthy_takes_nothing_back():
+    blind = made.event(code=None, isHealthy=True, isFatal=False, state="unknown", minutes=1)
+    assert made.gated(made.run([made.event(), blind])) == ["n0"]
+
+
 # what takes a report back
 
 

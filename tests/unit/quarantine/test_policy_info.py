@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 from ansible.module_utils.testing import patch_module_args
+from ansible_collections.goodput.fleet.plugins.module_utils.quarantine import scope
 from ansible_collections.goodput.fleet.plugins.modules import quarantine_policy_info
 
 from . import made
@@ -44,6 +46,14 @@ def test_a_good_policy_is_described(capsys):
     assert answer["rules"][0]["name"] == "gpu-off-the-bus" and answer["rules"][0]["mode"] == "observe"
     assert answer["breaker"]["fleet"] == {"max": 20, "percent": 5} and answer["breaker"]["window"] == 3600
     assert "backtest" not in answer
+
+
+def test_the_documentation_names_what_rules_see():
+    notes = " ".join(yaml.safe_load(quarantine_policy_info.DOCUMENTATION)["notes"])
+    for root, fields in scope.VARIABLES.items():
+        assert f"C({root})" in notes
+        for field in fields if isinstance(fields, dict) else ():
+            assert re.search(rf"\b{field}\b", notes), f"{root}.{field}"
 
 
 def test_a_broken_policy_fails_with_the_place(capsys, tmp_path):
