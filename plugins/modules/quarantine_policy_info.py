@@ -60,8 +60,8 @@ notes:
     false. Every field below is always there; one that an event does not tell is empty."
   - "C(event) has name, nodeName, agent, componentClass, checkName, isFatal, isHealthy, state, severity, errorCode (a
     list of texts), codeSpace, class, entitiesImpacted (a list of maps with entityType and entityValue), message,
-    recommendedAction, generatedTimestamp and receivedTimestamp (timestamps), bootId, cause, source and metadata (a map of texts).
-    Where the driver has said what the GPU needs (Xid 154, NVML), isFatal and recommendedAction are that."
+    recommendedAction, generatedTimestamp and receivedTimestamp (timestamps), bootId, cause, source and metadata (a map
+    of texts). Where the driver has said what the GPU needs (Xid 154, NVML), isFatal and recommendedAction are that."
   - "C(node) has name, labels, annotations, taints (a list of maps with key, value and effect), unschedulable, ready
     (V(True), V(False) or V(Unknown)), bootId, providerId, conditions (a map of maps with status, reason and message),
     gates (the owners of those that are closed) and external (what others hold the node with)."
