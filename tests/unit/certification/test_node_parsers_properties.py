@@ -202,7 +202,7 @@ def test_secrets_in_stray_lines_are_not_kept():
     ],
 )
 def test_nonsense_takes_no_more_time_than_its_size(text):
-    """Each of these once made a pattern go back and forth over the whole text."""
+    """Texts over which a careless pattern goes back and forth."""
     began = time.process_time()
     for parse in PARSERS.values():
         check(parse(text))

@@ -333,3 +333,13 @@ def test_parameters_that_cannot_be(parameters):
 def test_what_is_no_log(value):
     with pytest.raises(InvalidDocument, match="log"):
         training.parse(value)
+
+
+def test_the_progress_bar_of_older_nemo():
+    bar = "Epoch 0: :   4%|▍         | {0}/20 [00:30<12:34, v_num=0, reduced_train_loss=10.90, global_step={0}.000, train_step_timing in s=6.100]"
+    result = training.parse("\r".join(bar.format(step) for step in range(1, 21) for _again in range(2)) + "\n")
+    run = result["runs"][0]
+    assert (run["framework"], run["steps"], run["repeated"], run["lastStep"]) == ("nemo", 20, 20, 20) and result[
+        "complete"
+    ]
+    assert values(result)["avgStepTimeSec"] == 6.1 and values(result)["loss.last"] == 10.9

@@ -64,7 +64,7 @@ class Reader:
 
     def feed(self, number_: int, line: str) -> None:
         if len(line) > _LONG:  # only a row of a matrix is as long
-            if self._case is None or not self._matrix(line[:_ROW_LIMIT]):
+            if not self._matrix(line[:_ROW_LIMIT]):
                 self.other.append((number_, line))
         elif _version := _VERSION.search(line):
             self._open(number_).version = _version[1]
@@ -87,7 +87,7 @@ class Reader:
             self._said(number_, said[1].lower(), said[2], said[3], line)
         elif status := _STATUS.match(line):
             self._status(number_, status[1].lower(), status[2] or "", line)
-        elif self._case is not None and self._matrix(line):
+        elif self._matrix(line):
             return
         elif _ALONE.match(line):
             self._fault(number_, line.strip())
@@ -105,7 +105,8 @@ class Reader:
 
     def _matrix(self, line: str) -> bool:
         case = self._case
-        assert case is not None
+        if case is None:
+            return False
         if not case.columns and _COLUMNS.match(line):
             case.columns = line.split()
             return True

@@ -60,6 +60,8 @@ _WORDS = re.compile(r"\[?(?:Training\s+)?epoch\s+\d+,?|\[NeMo \w[^\]]*\]|\[INFO[
 _BRIDGE = re.compile(
     r"Step Time\s*:\s*([\d.eE+-]+)\s*(ms|s)\b(?:.*?([\d.eE+-]+|nan)\s*MODEL_TFLOP/s/GPU)?", re.IGNORECASE
 )
+_BAR_MARK = "step_timing in s="
+_BAR = re.compile(r"\b(\d{1,9})/(\d{1,9}) \[([^\]]{1,2000})\]")
 _MEMORY = re.compile(
     r"\bmax allocated:\s*([\d.]+)(?P<mega>)|MaxMemAllocated=([\d.]+)\s*GB|Peak allocated:?\s*([\d.]+)\s*MiB"
 )
@@ -115,7 +117,8 @@ class Parser:
         self._memory = 0.0
 
     def feed(self, block: str) -> None:
-        bridge, memory, returns = "Step Time" in block, "llocated" in block, "\r" in block
+        rare = "Step Time" in block or "llocated" in block or _BAR_MARK in block
+        returns = "\r" in block
         lines = block.split("\n")
         if not lines[-1]:
             lines.pop()
@@ -124,9 +127,9 @@ class Parser:
             number += 1
             if returns and "\r" in line:
                 for piece in line.split("\r"):
-                    self._line(number, piece, bridge, memory)
+                    self._line(number, piece, rare)
             else:
-                self._line(number, line, bridge, memory)
+                self._line(number, line, rare)
         self._lines = number
         self._flush()
         self._others()
@@ -140,8 +143,8 @@ class Parser:
         for index, fault in training_faults.search(text):
             self._fault(numbers[index], lines[index], fault)
 
-    def _line(self, number: int, line: str, bridge: bool, memory: bool) -> None:
-        if self._open is not None and self._continues(line):
+    def _line(self, number: int, line: str, rare: bool) -> None:
+        if self._open is not None and self._continues(self._open, line):
             return
         moment = None
         for at in self._places:
@@ -151,7 +154,7 @@ class Parser:
                     moment = self._minute_began + int(seconds)
                     if moment > self._latest:
                         if moment - self._latest >= self._silence:
-                            self._gap(moment, number)
+                            self._gap(moment - self._latest, number)
                         self._latest = moment
                 break
         else:
@@ -179,9 +182,15 @@ class Parser:
                 return
         self._numbers.append(number)
         self._texts.append(line)
-        if bridge and (found := _BRIDGE.search(line)):
+        if rare:
+            self._rare(number, line)
+
+    def _rare(self, number: int, line: str) -> None:
+        if "Step Time" in line and (found := _BRIDGE.search(line)):
             self._bridge(number, line, found)
-        elif memory and (found := _MEMORY.search(line)):
+        elif _BAR_MARK in line and (found := _BAR.search(line)):
+            self._bar(number, found)
+        elif "llocated" in line and (found := _MEMORY.search(line)):
             self._peak(found)
 
     # step lines
@@ -201,8 +210,8 @@ class Parser:
     def _step(self, number: int, line: str, place: int, moment: float | None, at: int) -> bool:
         """Whether the line reports a step, which lies otherwise than the last one."""
         head = None
-        bar = line.find("|", place)
-        while head is None and place >= 0 and (bar < 0 or place < bar):
+        fields = line.find("|", place)
+        while head is None and place >= 0 and (fields < 0 or place < fields):
             head = training_layout.head(line, place)  # the word may also be part of a pod's name
             if head is None:
                 place = line.find("iteration", place + 9)
@@ -254,10 +263,9 @@ class Parser:
             label = "(others)"
         return self._streams.setdefault(label, Stream(label, self._warmup))
 
-    def _continues(self, line: str) -> bool:
+    def _continues(self, opened: tuple, line: str) -> bool:
         """A step line that was wrapped: its other fields follow on lines of their own."""
-        assert self._open is not None
-        stream, number, step, total, values, moment = self._open
+        stream, number, step, total, values, moment = opened
         place = line.find("iteration")
         parts = line.split("|")
         own = place >= 0 and training_layout.head(line, place)
@@ -288,6 +296,14 @@ class Parser:
         tflops = training_fields.value(match[3], TFLOPS) if match[3] else None
         self._ahead[label] = (number, duration * (1e-3 if match[2].lower() == "ms" else 1.0), tflops)
 
+    def _bar(self, number: int, match: re.Match[str]) -> None:
+        """The progress bar of PyTorch Lightning, as older NeMo writes it."""
+        values: list = [None] * COUNT
+        training_layout.merge(values, [part.replace("=", ":", 1) for part in match[3].split(",") if "=" in part])
+        self._flush()
+        self._framework = self._framework or "nemo"
+        self._stream("").take(number, int(match[1]), int(match[2]), values, None)
+
     def _unnumbered(self, label: str) -> None:
         """A step of which the log has only Megatron-Bridge's line."""
         ahead = self._ahead.pop(label, None)
@@ -312,7 +328,7 @@ class Parser:
         if match is None or moment is None:
             return None, -1
         if self._latest is not None and moment - self._latest >= self._silence:
-            self._gap(moment, number)
+            self._gap(moment - self._latest, number)
         if self._latest is None or moment > self._latest:
             self._latest = moment
         at = match.start()
@@ -324,9 +340,8 @@ class Parser:
         self._years = (f"{year}-", f"{year + 1}-") if match[1] else (f"/{year} ", f"/{year + 1} ")
         return moment, at
 
-    def _gap(self, moment: float, number: int) -> None:
-        assert self._latest is not None
-        self._gaps.append((moment - self._latest, number))
+    def _gap(self, seconds: float, number: int) -> None:
+        self._gaps.append((seconds, number))
         if len(self._gaps) > 2 * GAPS:
             self._gaps = sorted(self._gaps, reverse=True)[:GAPS]
 

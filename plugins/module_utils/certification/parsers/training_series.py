@@ -42,7 +42,9 @@ class Series:
         self._kept.extend(values)
         self._count += len(values)
         self._sum += total
-        self.highest = max(self.highest, max(values))
+        highest = max(values)
+        if highest > self.highest:
+            self.highest = highest
 
     def __len__(self) -> int:
         return self._count

@@ -148,8 +148,7 @@ class Stream:
                     values[kind] = column[index]
                 self.take(line, steps[index], int(totals[index]), values, times[index])
             return
-        assert self.last is not None
-        first = self.last + 1
+        first = (self.last or 0) + 1
         self.steps += len(lines)
         self.last = self._highest = first + len(lines) - 1
         self.last_line = lines[-1]
@@ -162,9 +161,9 @@ class Stream:
         if LOSS in columns:
             self.losses[1] = columns[LOSS][-1]
         if MEMORY in columns:
-            self.memory = max(self.memory, max(columns[MEMORY]))
+            self.memory = max(self.memory, *columns[MEMORY])
         if RESERVED in columns:
-            self.reserved = max(self.reserved, max(columns[RESERVED]))
+            self.reserved = max(self.reserved, *columns[RESERVED])
         if times[-1] is not None:
             self._ended = times[-1]
         thinned = self.thinned
