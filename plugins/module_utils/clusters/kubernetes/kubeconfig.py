@@ -29,6 +29,15 @@ from ansible_collections.goodput.fleet.plugins.module_utils.records.errors impor
 HEADER_SECONDS = 5  # between two questions whether the token is still good, which cost as much as a request
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 PATH_FIELDS = {"clusters": ("certificate-authority",), "users": ("client-certificate", "client-key", "tokenFile")}
+PLAIN_CLUSTER = {
+    "server",
+    "certificate-authority",
+    "insecure-skip-tls-verify",
+    "tls-server-name",
+    "proxy-url",
+    "extensions",
+}
+PLAIN_USER = {"token", "client-certificate", "client-key"}
 SECRET_FIELDS = ("token", "password", "client-key-data", "id-token", "refresh-token", "access-token", "client-secret")
 
 
@@ -123,7 +132,7 @@ def from_kubeconfig(kubeconfig: str | dict, context: str | None = None) -> Setti
     merged, places = _merge(documents)
     name, cluster, user = _select(merged, places, context, documents)
     origin = f"context {name!r} of {documents[0].source}"
-    return _load(merged, name, cluster, user, origin)
+    return _plain(name, cluster, user, origin) or _load(merged, name, cluster, user, origin)
 
 
 def _merge(documents: list) -> tuple[dict, dict]:
@@ -239,6 +248,28 @@ class _Messages(logging.Handler):
 
     def emit(self, record):
         self.texts.append(record.getMessage())
+
+
+def _plain(name: str, cluster: dict, user: dict, origin: str) -> Settings | None:
+    """Settings out of a token and files alone, None when there is more to it. Importing the kubernetes package costs a
+    third of a second, which is what a whole run of a module takes."""
+    kinds = {"insecure-skip-tls-verify": bool, "extensions": list}
+    if not set(cluster) <= PLAIN_CLUSTER or not set(user) <= PLAIN_USER:
+        return None
+    if not all(isinstance(value, kinds.get(key, str)) for key, value in (*cluster.items(), *user.items())):
+        return None
+    return Settings(
+        host=cluster["server"],
+        origin=origin,
+        ca_cert=cluster.get("certificate-authority"),
+        cert_file=user.get("client-certificate"),
+        key_file=user.get("client-key"),
+        verify=not cluster.get("insecure-skip-tls-verify", False),
+        server_name=cluster.get("tls-server-name"),
+        proxy=cluster.get("proxy-url"),
+        context=name,
+        static_token=user.get("token", "").strip() or None,
+    )
 
 
 def _load(merged: dict, name: str, cluster: dict, user: dict, origin: str) -> Settings:
