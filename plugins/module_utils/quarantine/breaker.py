@@ -57,7 +57,8 @@ class Window:
         for entry in ledger:
             at = moments.micros(entry["at"])
             if at is None or at > begin:  # what cannot be dated counts
-                self._count(entry["node"], domains.get(entry["node"]) or entry.get("domain") or "")
+                known = domains.get(entry["node"]) or entry.get("domain")
+                self._count(entry["node"], known or f"node={entry['node']}")
 
     def _count(self, node: str, domain: str) -> None:
         self._out.add(node)
