@@ -62,6 +62,7 @@ SPEC = parts.closed(
         "privileged": {"type": "boolean"},
         "hostNetwork": {"type": "boolean"},
         "limits": {**_LIMITS, "required": ["start", "run", "silence"]},
+        "usesNetwork": {"type": "boolean", "description": "whether one node alone sends through its network devices"},
         "minNodes": testing.count(1, "nodes in the smallest group that says anything"),
         "requirements": parts.closed(
             [],
