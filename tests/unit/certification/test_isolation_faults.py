@@ -57,6 +57,16 @@ CASES = {
         {},
         {"bad": anywhere({"r1n03", "r2n05"}), "domains": {("r2", "uplink")}},
     ),
+    "an uplink and a link behind it": (
+        FaultyFleet(racks(6, 4), uplinks={"r5"}, links={("r5n02", "r5n03")}),
+        {},
+        {"pairs": {("r5n02", "r5n03")}, "domains": {("r5", "uplink")}},
+    ),
+    "a rack and a node without answers": (
+        FaultyFleet(racks(4, 6), bad=rack(2, 6) - {"r2n00"}, errors={"r2n00"}),
+        {},
+        {"bad": anywhere(rack(2, 6) - {"r2n00"}), "unknown": {"r2n00"}},
+    ),
     "no fabric": (
         FaultyFleet(racks(4, 8), uplinks={"r0", "r1", "r2", "r3"}, bad={"r3n04"}),
         {},

@@ -34,7 +34,7 @@ class Board:
     def ask(self, group: int, purpose: str, about: int = 0) -> bool:
         """Chooses a test if its nodes are free and the budgets allow it. `about`: the nodes it is to judge."""
         size = group.bit_count()
-        if group & ~self.free or size > self._nodes:
+        if group & ~self.free or size > self._nodes or self._worn(group):
             return False
         if self._tests < 1 or size > self._node_tests:
             self.denied = True
@@ -54,6 +54,12 @@ class Board:
             }
         )
         return True
+
+    def _worn(self, group: int) -> bool:
+        """The very same group ran so often that once more would tell nothing new: what makes every search end."""
+        options = self.state.options
+        most = options.repeats + options.flaky_runs + options.error_retries
+        return self.state.gave_up(group) or self.state.runs(group) > most
 
 
 def _left(bound: int | None, used: int) -> float:

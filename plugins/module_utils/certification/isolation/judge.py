@@ -20,6 +20,10 @@ RELATION_TESTS = 4
 # so many nodes of a domain, or all it has, must fail towards the others before the domain itself is blamed
 DOMAIN_SAMPLE = 4
 
+# mates that a node is tested with before it is told from a domain that is cut off
+MATES = 2
+UNTESTABLE = -1
+
 
 class Judgement:
     """What the results prove; groups are bits.
@@ -143,6 +147,38 @@ class Judgement:
         needed = self.options.partners + (clean < self.options.partners)
         return clean > 0 and len(groups) >= needed and common(groups) == 1 << node
 
+    def mates_due(self, node: int) -> int:
+        """How many mates a node must still be tested with, before it is told from a domain that is cut off.
+
+        0 when one of its domain passed towards others; UNTESTABLE when a test does not fit into its domain.
+        """
+        domain = self.fleet.mates[node]
+        if domain == 1 << node or domain == self.fleet.all or domain & self.state.across:
+            return 0
+        mates = self.answering(node)
+        if mates.bit_count() < self.options.small - 1:
+            return UNTESTABLE
+        seen = union(group & mates for group in self._by_node[node] if not group & ~domain)
+        return max(min(MATES, mates.bit_count()) - seen.bit_count(), 0)
+
+    def answering(self, node: int) -> int:
+        """The mates of a node, without those that give no answer, by themselves or with it."""
+        mates = self.fleet.mates[node] & ~(1 << node)
+        for group in filter(self.state.gave_up, self.state.silent):
+            if group >> node & 1 and group.bit_count() <= self.options.small:
+                mates &= ~group
+        return mates & ~mask_of(mate for mate in bits(mates) if self.silent(mate))
+
+    def silent(self, node: int) -> bool:
+        """Whether a node's own tests ended without an answer too often."""
+        state, others = self.state, ~(1 << node)
+        count = sum(
+            number
+            for group, number in state.silent.items()
+            if group >> node & 1 and group.bit_count() <= self.options.small and not group & others & ~state.cleared
+        )
+        return count > self.options.error_retries
+
     def _no_fabric(self) -> bool:
         """Nobody ever passed towards another domain, though several pairs of nodes and of domains were tried."""
         if self.state.across:
@@ -188,7 +224,10 @@ class Judgement:
         for node in bits(mask_of(self._by_node) & ~self.state.cleared):
             groups = self.against(node)
             if groups and self.enough(node, groups):
-                if any(self.strong(node, group) for group in groups):
+                mates = self.mates_due(node)
+                if any(self.strong(node, group) for group in groups) and mates != UNTESTABLE:
+                    if mates:
+                        continue
                     self.bad[node] = "any"
                 else:
                     alike |= 1 << node
@@ -207,13 +246,18 @@ class Judgement:
         ]
 
     def _flaky(self) -> int:
+        """Nodes that pass and fail alike, with different partners who fail with no one else."""
         flaky = 0
         groups = self._come_and_go()
         for node in bits(union(groups)):
-            own = [group for group in groups if group >> node & 1]
+            own = [group for group in groups if group >> node & 1 and not self._others_fail(node, group)]
             if 1 << node in own or (len(own) > 1 and common(own) == 1 << node):
                 flaky |= 1 << node
         return flaky
+
+    def _others_fail(self, node: int, group: int) -> bool:
+        known = self.bad_mask | ~self.state.cleared | 1 << node
+        return any(not inner & known for other in bits(group & ~(1 << node)) for inner in self._by_node[other])
 
     def _pairs(self) -> list[int]:
         """Pairs whose two nodes both work with others of the same relation, and never with each other."""

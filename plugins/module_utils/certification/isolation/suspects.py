@@ -9,7 +9,9 @@ from ansible_collections.goodput.fleet.plugins.module_utils.certification.isolat
 from ansible_collections.goodput.fleet.plugins.module_utils.certification.isolation.fleet import bits
 from ansible_collections.goodput.fleet.plugins.module_utils.certification.isolation.judge import (
     RELATION_TESTS,
+    UNTESTABLE,
     Judgement,
+    mask_of,
     union,
 )
 
@@ -28,20 +30,9 @@ def ask(board: Board, judge: Judgement, due: int) -> None:
     # those that failed once are closest to an answer; then those that a failed test's log names
     order = sorted(bits(suspects), key=lambda node: (not judge.against(node), not hinted >> node & 1, node))
     for node in order:
-        if not silent(judge, node) and board.free >> node & 1 and not _ask_one(board, judge, node):
+        if not judge.silent(node) and board.free >> node & 1 and not _ask_one(board, judge, node):
             rest.append(node)
     _ask_company(board, judge, rest, due)
-
-
-def silent(judge: Judgement, node: int) -> bool:
-    """Whether this node's own tests ended without an answer too often."""
-    state = judge.state
-    count = sum(
-        number
-        for group, number in state.silent.items()
-        if group >> node & 1 and group.bit_count() <= judge.options.small
-    )
-    return count > judge.options.error_retries
 
 
 def company(judge: Judgement, node: int, free: int, number: int, relation: str | None = None) -> int:
@@ -89,11 +80,25 @@ def _ask_one(board: Board, judge: Judgement, node: int) -> bool:
         return board.ask(1 << node, "confirm" if failed_alone else "isolate")
     number = judge.options.small - 1
     failed = judge.against(node)
+    if failed and judge.enough(node, failed) and (mates := judge.mates_due(node)):
+        if mates != UNTESTABLE:
+            _ask_mates(board, judge, node)
+        return True
     others = company(judge, node, board.free, number)
     unproven = failed and judge.enough(node, failed)
     if unproven and not any(judge.strong(node, others | 1 << node) for others in [others] if others):
         return _prove_partner(board, judge, failed[0] & ~(1 << node))
     return bool(others) and board.ask(others | 1 << node, "confirm" if failed else "isolate", 1 << node)
+
+
+def _ask_mates(board: Board, judge: Judgement, node: int) -> None:
+    """A test inside the node's domain, with mates that are known to be good if there are any."""
+    number = judge.options.small - 1
+    mates = judge.answering(node) & board.free & ~union(group for group in judge.small if group >> node & 1)
+    classes = (judge.good, ~judge.state.cleared & ~judge.bad_mask, judge.bad_mask)
+    order = [mate for kind in classes for mate in bits(mates & kind)]
+    if len(order) >= number:
+        board.ask(1 << node | mask_of(order[:number]), "mates", 1 << node)
 
 
 def _prove_partner(board: Board, judge: Judgement, partners: int) -> bool:
@@ -114,7 +119,8 @@ def _ask_company(board: Board, judge: Judgement, nodes: list[int], due: int) -> 
     if judge.options.alone or (blind and (due or state.running)) or not (state.passes or state.fails):
         return
     most = 1 if not blind else len(judge.fleet) if len(judge.fleet) <= EVERY_PAIR else BLIND_TESTS
-    among = [group for group in judge.small if (group & ~state.cleared).bit_count() > 1]
+    small = [group for group in (*state.fails, *state.silent) if group.bit_count() <= size]
+    among = [group for group in small if (group & ~state.cleared).bit_count() > 1]
     count = {node: sum(group >> node & 1 for group in among) for node in nodes}
     waiting = [node for node in nodes if count[node] < most]
     while len(waiting) >= size:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.goodput.fleet.plugins.module_utils.certification.isolation import closing, suspects
+from ansible_collections.goodput.fleet.plugins.module_utils.certification.isolation import closing
 from ansible_collections.goodput.fleet.plugins.module_utils.certification.isolation.fleet import bits
 from ansible_collections.goodput.fleet.plugins.module_utils.certification.isolation.judge import Judgement, mask_of
 
@@ -187,7 +187,7 @@ def _why_unknown(judge: Judgement, node: int, doubtful: int, nobody: bool, exhau
         return "one of a group whose fault comes and goes or was not told apart"
     if nobody:
         return "no node is known to be good that it could be tested with"
-    if suspects.silent(judge, node):
+    if judge.silent(node):
         return "its tests ended without an answer"
     if exhausted:
         return "the budget ended before its test"
