@@ -92,10 +92,10 @@ def _ask_one(board: Board, judge: Judgement, node: int) -> bool:
 
 
 def _ask_mates(board: Board, judge: Judgement, node: int) -> None:
-    """A test inside the node's domain, with mates that are known to be good if there are any."""
+    """A test inside the node's domain, with mates that passed there if there are any."""
     number = judge.options.small - 1
     mates = judge.answering(node) & board.free & ~union(group for group in judge.small if group >> node & 1)
-    classes = (judge.good, ~judge.state.cleared & ~judge.bad_mask, judge.bad_mask)
+    classes = (judge.state.inside & ~judge.bad_mask, ~judge.state.inside & ~judge.bad_mask, judge.bad_mask)
     order = [mate for kind in classes for mate in bits(mates & kind)]
     if len(order) >= number:
         board.ask(1 << node | mask_of(order[:number]), "mates", 1 << node)
