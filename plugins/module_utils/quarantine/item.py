@@ -41,6 +41,7 @@ XIDS: dict[str, tuple[str, tuple[str, ...], str]] = {
     "155": ("link", ("149",), "domain"),
 }
 _PCI = re.compile(r"(?:([0-9a-f]{1,8}):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})(?:\.[0-9a-f])?")
+_SECONDS = re.compile(r"[0-9]{1,10}(?:\.[0-9]{1,9})?")
 _XID_OF_DCGM = re.compile(r"\bXID\s+(\d{1,4})\b", re.IGNORECASE)
 
 
@@ -174,7 +175,4 @@ def _address(text: str) -> str:
 
 
 def _seconds(text: str | None) -> float | None:
-    try:
-        return float(text) if text else None
-    except ValueError:
-        return None
+    return float(text) if text and _SECONDS.fullmatch(text) else None

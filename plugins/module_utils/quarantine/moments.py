@@ -15,12 +15,12 @@ SECOND = 1_000_000
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 _UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
-_ISO = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d):(\d\d)(?:\.(\d{1,9}))?Z")
+_ISO = re.compile(r"([0-8]\d{3}-\d\d-\d\dT\d\d:\d\d):(\d\d)(?:\.(\d{1,9}))?Z")
 
 
 @functools.lru_cache(maxsize=65536)
 def micros(text: str | None) -> int | None:
-    """Of a time such as 2026-03-06T09:34:56.5Z. None for no time, or for what is none."""
+    """Of a time such as 2026-03-06T09:34:56.5Z. None for no time, or for what is none, as in the year 9999."""
     match = _ISO.fullmatch(text) if text else None
     if not match:
         return None
