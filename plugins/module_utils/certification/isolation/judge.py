@@ -57,13 +57,11 @@ class Judgement:
         self.pairs = self._pairs()
         self.paired = union(self.pairs)
         self.trunks = self._trunks()
-        self._conflicts = self._find_conflicts()
         self._never_passed()
 
     def settle(self, group: int, why: str) -> None:
         """A failing group that leads nowhere further: it accounts for those around it, and its nodes may be doubted."""
         self.settled[group] = why
-        self._conflicts = self._find_conflicts()
         self._never_passed()
 
     def accounted(self, group: int) -> bool:
@@ -207,15 +205,22 @@ class Judgement:
                         self.bad[node] = relation
                     else:
                         found[node] = self.fleet.mates[node]
-        for node, domain in found.items():
-            alike = sum(domain >> other & 1 for other in found)
-            if domain & state.across or not domain & ~mask_of(self.bad) & ~(1 << node):
-                self.bad[node] = "across"
-            elif alike >= min(DOMAIN_SAMPLE, (domain & ~mask_of(self.bad)).bit_count()):
-                if domain not in self.uplinks:
-                    self.uplinks.append(domain)
+        self.candidates = found
+        self._decide_domains()
+
+    def _decide_domains(self) -> None:
+        """Nodes that fail towards other domains: they are bad when a mate does not, else their domain is cut off."""
+        bad = mask_of(self.bad)
+        for domain in sorted(set(self.candidates.values())):
+            own = [node for node, mates in self.candidates.items() if mates == domain]
+            able = domain & ~bad & ~mask_of(mate for mate in bits(domain) if self.silent(mate))
+            if domain & self.state.across or not able & ~mask_of(own[:1]):
+                self.bad.update(dict.fromkeys(own, "across"))
+            elif len(own) >= min(DOMAIN_SAMPLE, able.bit_count()):
+                self.uplinks.append(domain)
             else:
-                self.candidates[node] = domain
+                continue
+            self.candidates = {node: mates for node, mates in self.candidates.items() if mates != domain}
 
     def _never_passed(self) -> None:
         """Nodes that passed nothing; and domains of such, when nobody is seen to work towards other domains at all."""
@@ -234,7 +239,10 @@ class Judgement:
         if len(self.bad) == len(self.fleet) > 2:
             # all fail alike, each by itself: sooner one fault that they share than so many
             self.bad = {}
-        self.bad_mask = mask_of(self.bad)
+        # with the bad nodes known, the rest of a domain may be enough to tell
+        self._decide_domains()
+        self.bad_mask, self.candidate_mask = mask_of(self.bad), mask_of(self.candidates)
+        self._conflicts = self._find_conflicts()
         self.unreached = [block for block in self.fleet.domains.values() if block & alike and not block & ~alike]
 
     def _come_and_go(self) -> list[int]:
