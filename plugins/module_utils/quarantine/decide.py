@@ -28,10 +28,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ansible_collections.goodput.fleet.plugins.module_utils.quarantine import active, breaker, moments, scope
-from ansible_collections.goodput.fleet.plugins.module_utils.quarantine.cel import Failure
 from ansible_collections.goodput.fleet.plugins.module_utils.quarantine.correlate import Incident, correlate
 from ansible_collections.goodput.fleet.plugins.module_utils.quarantine.item import OUR_OWN, Item
 from ansible_collections.goodput.fleet.plugins.module_utils.quarantine.policy import Policy, Rule, lower
+from ansible_collections.goodput.fleet.plugins.module_utils.records.cel import Failure
 
 REASON_LIMIT = 256  # characters; a reason stands in an annotation
 MONTH = 30 * 86400 * moments.SECOND

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ansible_collections.goodput.fleet.plugins.module_utils.quarantine import moments, scope
-from ansible_collections.goodput.fleet.plugins.module_utils.quarantine.cel import CelError, Expression
 from ansible_collections.goodput.fleet.plugins.module_utils.records import digest, schema, yamltree
+from ansible_collections.goodput.fleet.plugins.module_utils.records.cel import CelError, Expression
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import InvalidDocument, Problem, nearest
 from ansible_collections.goodput.fleet.plugins.module_utils.records.schemas.quarantinepolicy import MODES
 

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Mapping
 
 from ansible_collections.goodput.fleet.plugins.module_utils.quarantine import moments
-from ansible_collections.goodput.fleet.plugins.module_utils.quarantine.cel import Environment
+from ansible_collections.goodput.fleet.plugins.module_utils.records.cel import Environment
 
 VARIABLES: dict[str, Mapping[str, str] | str] = {
     # the spec of a HealthEvent, and what is known of it besides

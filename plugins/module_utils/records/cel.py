@@ -1,7 +1,7 @@
 # Copyright (c) 2026 goodput.fleet contributors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""CEL expressions through cel-expr-python: checked when a policy is loaded, fast when it is used.
+"""CEL expressions through cel-expr-python: checked when a document is loaded, fast when they are used.
 
 Every field is declared as a variable of its own with a dotted name (`event.isFatal`), so that the checker itself finds
 misspelt fields and comparisons of unlike types. What an expression meets only when it runs (a key that a map lacks) is
@@ -164,6 +164,7 @@ def _types(cel) -> dict:
     return {
         "bool": kind.BOOL,
         "int": kind.INT,
+        "double": kind.DOUBLE,
         "string": kind.STRING,
         "timestamp": kind.TIMESTAMP,
         "strings": kind.List(kind.STRING),

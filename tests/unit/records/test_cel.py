@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 
 import pytest
-from ansible_collections.goodput.fleet.plugins.module_utils.quarantine import cel
+from ansible_collections.goodput.fleet.plugins.module_utils.records import cel
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import FleetError
 
 VARIABLES = {
