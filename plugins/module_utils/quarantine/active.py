@@ -39,8 +39,7 @@ def sift(events: Iterable[Mapping], nodes: Mapping[str, Mapping], max_age: int, 
         if facts is None:
             _ignore(reports, item, NO_NODE)
             continue
-        state = item.spec.get("state")
-        if state == "unknown":
+        if item.blind:
             past = _history(item, facts, max_age, now)
             if past:
                 _ignore(reports, item, past)
@@ -48,7 +47,7 @@ def sift(events: Iterable[Mapping], nodes: Mapping[str, Mapping], max_age: int, 
                 why = f"{item.spec['agent']} could not see: {item.spec.get('message') or item.title()}"
                 reports.unknown.append({"node": item.node, "event": item.name, "rule": None, "why": why})
             continue
-        if item.spec["isHealthy"] or state == "healthy":
+        if item.spec["isHealthy"] or item.spec.get("state") == "healthy":
             healthy.setdefault(_subject(item), []).append(item)
             continue
         if item.received > now - DAY:

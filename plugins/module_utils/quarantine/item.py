@@ -15,6 +15,7 @@ WHOLE = (*DEVICES, "NVSWITCH", "NIC", "NODE")  # others name a part of one of th
 SEVERITY = {"fatal": 0, "error": 1, "warning": 2, "info": 3}
 OUR_OWN = ("application", "consequence")  # classes that are not the node's fault
 XID_OF_DCGM = ("DCGM_FR_XID_ERROR",)  # the Xid stands in its message only
+LOST = "ConnectivityFailure"  # how monitors' checks of their own connection end
 VAGUE = ("NONE", "CONTACT_SUPPORT", "UNKNOWN")  # no verdict of the driver
 
 # Of Xids whose event does not say it: other monitors report codes without their class.
@@ -127,6 +128,13 @@ class Item:
     def severity(self) -> int:
         """From 0, the worst."""
         return SEVERITY.get(self.spec.get("severity") or ("fatal" if self.fatal else "error"), 1)
+
+    @property
+    def blind(self) -> bool:
+        """Whether the monitor could not see. Some call that fatal."""
+        state = self.spec.get("state")
+        lost = self.cls == "monitor" or self.spec["checkName"].endswith(LOST)
+        return state == "unknown" or (lost and state != "healthy" and not self.spec["isHealthy"])
 
     @property
     def echo(self) -> bool:

@@ -103,6 +103,13 @@ def test_blind_is_not_sick():
     assert why(decision, "unknown") == "kernel-log could not see: lost the connection to the host engine"
 
 
+@pytest.mark.parametrize("spec", [{"checkName": "GpuDcgmConnectivityFailure"}, {"metadata": {"class": "monitor"}}])
+def test_nor_where_the_monitor_itself_calls_it_fatal(spec):
+    lost = made.event(code="DCGM_CONNECTIVITY_ERROR", codeSpace="dcgm", agent="gpu-health-monitor", **spec)
+    decision = made.run([lost])
+    assert decision["gates"] == [] and "gpu-health-monitor could not see" in why(decision, "unknown")
+
+
 def test_what_a_monitor_could_not_see_yesterday_is_history():
     lost = made.event(code=None, state="unknown", minutes=24 * HOUR)
     decision = made.run([lost])
