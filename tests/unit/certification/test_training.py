@@ -161,8 +161,11 @@ def test_a_log_that_ends_early():
     assert ended["complete"] and codes(ended) == []
 
 
-LABELS = ["", "0: ", " 12: ", "node-b: ", "[1,3]<stdout>:", "[default3]:", "[pod/train-worker-3/main] ", "node-a: 3: "]
-TIMES = ["", "[{}] ", "[{},123] ", "{}.250 ", "[{}+08:00] ", "{}Z "]
+LABELS = {
+    "": None, "0: ": "0", " 12: ": "12", "node-b: ": "node-b", "[1,3]<stdout>:": "1,3", "[default3]:": "3",
+    "[pod/train-worker-3/main] ": "train-worker-3", "node-a: 3: ": "node-a/3",
+}  # fmt: skip
+TIMES = ["", "[{}] ", "[{},123] ", "[{}.123456] ", "{}.250 ", "[{}+08:00] ", "{}Z ", "{}.123456789Z ", "{}Z stdout F "]
 
 
 @pytest.mark.parametrize("label", LABELS)
@@ -175,10 +178,8 @@ def test_labels_and_times_before_a_step(label, time, make):
     run = result["runs"][0]
     assert run["steps"] == 40 and run["warmupDropped"] == 4 and result["findings"] == []
     assert ("time" in run["rows"][0]) == bool(time)
-    if label.startswith("node-b"):
-        assert run["hosts"] == ["node-b"]
-    if label.strip() == "12:":
-        assert run["label"] == "12"
+    assert run["label"] == LABELS[label]
+    assert run["hosts"] == [(LABELS[label] or "").partition("/")[0]] * ("node" in label or "pod" in label)
 
 
 def test_times_of_nanotron():

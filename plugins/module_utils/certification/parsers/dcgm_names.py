@@ -43,6 +43,7 @@ _TOOL_IDS = frozenset({21, 22, 24, 26, 27, 32, 37, 44, 49, 53, 64, 65, 67, 69, 7
 FABRIC_IDS = frozenset({108, 112})
 
 _WORDS = (
+    (INFRASTRUCTURE, re.compile(r"\bMCUTIL\b|gpu is (?:busy|in use)|not idle", re.IGNORECASE)),
     (TOOL, re.compile(
         r"internal error|child process|couldn't be parsed|cannot load|can't load|unable to (?:load|open|find hardware)"
         r"|plugin|no such file|timed out|dcgm api|error querying", re.IGNORECASE)),

@@ -56,10 +56,13 @@ _AT_START = re.compile(
     r"\s{0,6}\[?(?:NeMo\s\w\s)?(?=\d\d(?:\d\d-|/\d\d/))"
 )
 _NO_STEP = re.compile(r"valid|test|eval|checkpoint|\bat\s*$|\(after\s*\d*\s*$", re.IGNORECASE)
+# what is left of a time in a prefix
+_TIMED = re.compile(r"\[?\0(?:[.,]\d+)?\s?(?:Z|UTC|[+-]\d\d:?\d\d)?\s?\]?:?(?:\s*std(?:out|err)\s[FP]\s)?")
 _WORDS = re.compile(r"\[?(?:Training\s+)?epoch\s+\d+,?|\[NeMo \w[^\]]*\]|\[INFO[^\]]*\]:?|INFO:?", re.IGNORECASE)
 _BRIDGE = re.compile(
     r"Step Time\s*:\s*([\d.eE+-]+)\s*(ms|s)\b(?:.*?([\d.eE+-]+|nan)\s*MODEL_TFLOP/s/GPU)?", re.IGNORECASE
 )
+_SECONDS = {f"{second:02d}": second for second in range(61)}
 _BAR_MARK = "step_timing in s="
 _BAR = re.compile(r"\b(\d{1,9})/(\d{1,9}) \[([^\]]{1,2000})\]")
 _MEMORY = re.compile(
@@ -107,7 +110,7 @@ class Parser:
         self._numbers: list[int] = []  # lines of the block that are no steps
         self._texts: list[str] = []
         self._framework = ""
-        self._finished = False
+        self._ends = ("", "")  # what the last two blocks held beside steps
         self._places: tuple[int, ...] = ()  # where times stand in lines, the last found first
         self._years = ("", "")
         self._minute = ""
@@ -139,7 +142,7 @@ class Parser:
         numbers, lines = self._numbers, self._texts
         self._numbers, self._texts = [], []
         text = "\n".join(lines)
-        self._finished = self._finished or any(mark in text for mark in training_faults.FINISHED)
+        self._ends = (self._ends[1], text)
         for index, fault in training_faults.search(text):
             self._fault(numbers[index], lines[index], fault)
 
@@ -149,16 +152,19 @@ class Parser:
         moment = None
         for at in self._places:
             if line[at : at + 16] == self._minute:
-                seconds = line[at + 17 : at + 19]
-                if seconds.isdigit():
-                    moment = self._minute_began + int(seconds)
+                seconds = _SECONDS.get(line[at + 17 : at + 19])
+                if seconds is not None:
+                    moment = self._minute_began + seconds
                     if moment > self._latest:
                         if moment - self._latest >= self._silence:
                             self._gap(moment - self._latest, number)
                         self._latest = moment
                 break
         else:
-            moment, at = self._clock(number, line)
+            at, start = -1, line[:120]
+            # most lines without a time are told by the year that is missing
+            if not self._places or self._years[0] in start or self._years[1] in start:
+                moment, at = self._clock(number, line)
         place = line.find("iteration")
         if place >= 0:
             layout = self._layout
@@ -168,7 +174,7 @@ class Parser:
                     prefix = line[:place]
                 else:
                     # without the time, which differs from line to line, a label is known already
-                    prefix = line[:at] + line[at + 19 : place].lstrip(".,0123456789")
+                    prefix = line[:at] + "\0" + line[at + 19 : place].lstrip(".,0123456789")
                 origin = self._origins.get(prefix, prefix)
                 if origin is prefix:
                     origin = self._origin(prefix)
@@ -220,7 +226,7 @@ class Parser:
         step, total, _end = head
         prefix = line[:place]
         if moment is not None and at <= place:
-            prefix = line[:at] + line[at + 19 : place].lstrip(".,0123456789")
+            prefix = line[:at] + "\0" + line[at + 19 : place].lstrip(".,0123456789")
         origin = self._origin(prefix)
         if origin is None:
             return False
@@ -250,8 +256,7 @@ class Parser:
             self._origins.clear()
         label: str | None = None
         if not _NO_STEP.search(prefix):
-            rest = _WORDS.sub(" ", _STAMP.sub("", prefix))
-            rest = re.sub(r"\[\s*\]", " ", re.sub(r"\[(?:Z|[+-]\d\d:?\d\d)\]", " ", rest))
+            rest = _WORDS.sub(" ", _TIMED.sub(" ", _STAMP.sub("\0", prefix)))
             label, left = streams.unmark(re.sub(r"\s+", " ", rest).strip() + " ")
             if not label:
                 label = left.strip(" []:,.|")[:100]
@@ -316,10 +321,6 @@ class Parser:
 
     def _clock(self, number: int, line: str) -> tuple[float | None, int]:
         """The time of a line, to the second, and where it stands; notes a silence before it."""
-        if self._places:
-            start = line[:120]
-            if self._years[0] not in start and self._years[1] not in start:
-                return None, -1
         match = next((found for at in self._places if (found := _STAMP.match(line, at))), None)
         if match is None:
             begin = _AT_START.match(line)
@@ -337,7 +338,7 @@ class Parser:
         self._minute = line[at : at + 16]
         self._minute_began = moment - int(line[at + 17 : at + 19])
         year = int(match[1][:4] if match[1] else match[3][6:10])
-        self._years = (f"{year}-", f"{year + 1}-") if match[1] else (f"/{year} ", f"/{year + 1} ")
+        self._years = (str(year), str(year + 1))
         return moment, at
 
     def _gap(self, seconds: float, number: int) -> None:
@@ -387,7 +388,8 @@ class Parser:
             outcome.find("silence", message, severity="warning", scope="run", line=line, category=UNKNOWN)
         if not found:
             outcome.find("no-result", "The log has no step", scope="run", category=TOOL)
-        outcome.complete = bool(found) and (self._finished or all(stream.reached for stream in found))
+        done = any(mark in text for text in self._ends for mark in training_faults.FINISHED)
+        outcome.complete = bool(found) and (done or all(stream.reached for stream in found))
         if found and not outcome.complete:
             last = max(found, key=lambda stream: stream.last_line or 0)
             of = f" of {last.total}" if last.total is not None else ""

@@ -38,6 +38,7 @@ FAULTS = (
     ("Segmentation fault", "process-ended", UNKNOWN, "A process crashed"),
     ("Traceback (most recent call last)", "program-error", TOOL, "The program ended with an error"),
 )
+# looked for at the end of a log
 FINISHED = ("after training is done]", "`Trainer.fit` stopped: `max_", "exiting program at iteration")
 PER_KIND = 20  # findings of one kind that are kept
 
