@@ -177,6 +177,8 @@ def _nvsentinel(node: Mapping, annotations: Mapping, labels: Mapping, our_cordon
     lists = [key for key in _NVSENTINEL_LISTS if not _empty(annotations.get(key))]
     acting = tainted or (is_cordoned(node) and (not our_cordon or bool(lists and not by_hand)))
 
+    hand = ", and the cordon was lifted by hand" if by_hand else ""
+
     def judged(kind: str, key: str, value: object, said: str) -> dict:
         if acting:
             return _entry(kind, key, value, said)
@@ -188,8 +190,11 @@ def _nvsentinel(node: Mapping, annotations: Mapping, labels: Mapping, our_cordon
     if _true(annotations.get("quarantineHealthEventIsCordoned")):
         entry = judged("annotation", "quarantineHealthEventIsCordoned", "True", "cordoned by NVSentinel")
         if not lists:  # the list is emptied first, the cordon lifted next
-            entry.update(holds=False, detail="stale: NVSentinel's list of events is empty")
+            entry.update(holds=False, detail=f"stale: NVSentinel's list of events is empty{hand}")
         yield entry
+    if applied and isinstance(applied, list) and not tainted:
+        said = f"stale: NVSentinel set these taints once, and the node has none of them{hand}"
+        yield _entry("annotation", "quarantineHealthEventAppliedTaints", applied, said, holds=False)
     state = _text(labels.get("dgxc.nvidia.com/nvsentinel-state"))
     if state in _NVSENTINEL_STATES:
         yield judged("label", "dgxc.nvidia.com/nvsentinel-state", state, f"NVSentinel's state is {state}")
