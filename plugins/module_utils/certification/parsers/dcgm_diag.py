@@ -96,7 +96,7 @@ def _status(value: object) -> int | None:
     try:
         return int(str(value))
     except ValueError:
-        raise InvalidDocument(f"{value!r} is no number", path="exit_code", hint="such as 226") from None
+        raise InvalidDocument(f"exit_code={value!r} is no number", hint="such as 226") from None
 
 
 def _diagnostics(outcome: Outcome, host: str | None, stream: list[tuple[int, str]]) -> list[Diagnostic]:

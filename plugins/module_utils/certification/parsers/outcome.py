@@ -170,7 +170,7 @@ def whole(value: object, name: str, least: int = 0) -> int | None:
         if isinstance(value, bool) or int(value) != float(value) or int(value) < least:  # type: ignore[arg-type]
             raise ValueError
     except (TypeError, ValueError, OverflowError):
-        raise InvalidDocument(f"{value!r} is no whole number of {least} or more", path=name, hint="such as 8") from None
+        raise InvalidDocument(f"{name}={value!r} is no whole number of {least} or more", hint="such as 8") from None
     return int(value)  # type: ignore[arg-type]
 
 
@@ -179,7 +179,7 @@ def names(value: object, name: str) -> list[str]:
     if value is None:
         return []
     if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
-        raise InvalidDocument(f"{value!r} is no list of names", path=name, hint="such as ['memory', 'pcie']")
+        raise InvalidDocument(f"{name}={value!r} is no list of names", hint="such as ['memory', 'pcie']")
     return list(dict.fromkeys(value))
 
 
