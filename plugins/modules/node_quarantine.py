@@ -200,7 +200,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.gates import kuberne
 from ansible_collections.goodput.fleet.plugins.module_utils.gates import ledger, request
 from ansible_collections.goodput.fleet.plugins.module_utils.gates.facts import node_facts
 from ansible_collections.goodput.fleet.plugins.module_utils.gates.fleet import is_gpu_node
-from ansible_collections.goodput.fleet.plugins.module_utils.quarantine import breaker, decide, moments, outcome
+from ansible_collections.goodput.fleet.plugins.module_utils.quarantine import decide, outcome
 from ansible_collections.goodput.fleet.plugins.module_utils.quarantine.policy import Policy, load
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import FleetError, InvalidDocument
 from ansible_collections.goodput.fleet.plugins.module_utils.signals import conditions, eventlog, given, tables
@@ -250,11 +250,9 @@ class Pass:
         workers = self.params["concurrency"]
         if self.module.check_mode:
             return gates.hold_many(self.client, decision["gates"], check_mode=True, workers=workers, nodes=nodes)
-        policy, seconds = self.policy.breaker, self.policy.breaker.window
-        domains = {each["name"]: breaker.domain_of(each, policy.labels) for each in facts}
-        wanted = decide.entries(decision)
+        wanted, seconds = decide.entries(decision), self.policy.breaker.window
         if wanted:
-            admit = breaker.admission(policy, domains, moments.of(self.now))
+            admit = decide.admission(self.policy, facts, self.now)
             reserved = ledger.reserve(*self.where, wanted, admit, self.now, window=seconds)
             outcome.withdraw(decision, reserved.blocked)
         results = gates.hold_many(self.client, decision["gates"], workers=workers, nodes=nodes)
