@@ -181,7 +181,7 @@ class Client:
             if payload is not None:
                 headers["Content-Type"] = content_type
             try:
-                response = self._pool.urlopen(
+                response = self._pool.request(
                     method, url, body=payload, headers=headers, timeout=self._timeout, retries=False, redirect=False
                 )
             except urllib3.exceptions.HTTPError as error:
