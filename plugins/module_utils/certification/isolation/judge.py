@@ -20,6 +20,8 @@ RELATION_TESTS = 4
 # so many nodes of a domain, or all it has, must fail towards the others before the domain itself is blamed
 DOMAIN_SAMPLE = 4
 
+# up to so many nodes, two bad links of one node are likely enough to be the two that are tested
+SMALL_FLEET = 24
 # mates that a node is tested with before it is told from a domain that is cut off
 MATES = 2
 UNTESTABLE = -1
@@ -40,7 +42,7 @@ class Judgement:
         # failing groups that lead nowhere further, and why: filled by the search, smallest first
         self.settled: dict[int, str] = {}
         self.group_size = group_size(len(state.fleet), state.options)
-        self.paired = 0
+        self.paired = self.flaky = self._relation_mask = 0
         self.small = [group for group in sorted(state.fails) if group.bit_count() <= self.options.small]
         self.bad: dict[int, str] = {}
         self.candidates: dict[int, int] = {}
@@ -79,7 +81,13 @@ class Judgement:
             return True
         if any(group & one and group & other for one, other in self.trunks):
             return True
-        return any(group & inner == inner for inner in self.settled)
+        # what comes and goes somewhere in a large group is no reason to fail each time
+        always = self.state.fails.get(group, 0) >= self.options.repeats and not self.state.passes.get(group)
+        return any(
+            group & inner == inner
+            and not (always and inner != group and why == "intermittent" and inner.bit_count() > 2 * self.group_size)
+            for inner, why in self.settled.items()
+        )
 
     def unfollowed(self) -> Iterator[int]:
         """Failing groups, the smaller first, of nodes that each passed elsewhere, while nothing accounts for them."""
@@ -135,14 +143,18 @@ class Judgement:
     def enough(self, node: int, groups: list[int]) -> bool:
         """Enough repeats against enough different partners, with nobody but the node in all of them.
 
-        Partners that are in a bad pair count less: one test more is needed then.
+        One test more where two bad links of a good node could be mistaken for it: when partners are in a bad pair
+        themselves, and in a small fleet, as far as it has the nodes.
         """
         if sum(self.state.fails[group] for group in groups) < self.options.repeats:
             return False
         if any(group == 1 << node for group in groups):
             return True
         clean = sum(not group & ~(1 << node) & self.paired for group in groups)
-        needed = self.options.partners + (clean < self.options.partners)
+        needed = self.options.partners + (clean < self.options.partners or len(self.fleet) <= SMALL_FLEET)
+        if clean >= self.options.partners:
+            able = self.state.cleared & ~(self._relation_mask | self.flaky | 1 << node)
+            needed = min(needed, max(self.options.partners, able.bit_count() // max(self.options.small - 1, 1)))
         return clean > 0 and len(groups) >= needed and common(groups) == 1 << node
 
     def mates_due(self, node: int) -> int:

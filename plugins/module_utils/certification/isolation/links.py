@@ -174,14 +174,22 @@ def _chance(board: Board, judge: Judgement, group: int) -> str | None:
     if group.bit_count() > 2 * judge.group_size:
         parts: list[int] = []
         cut(bits(group), judge.group_size, options, parts)
-        due = [part for part in parts if state.runs(part) < options.flaky_runs]
-        return (_run(board, judge, due, group) or why) if due else why
+        if due := [part for part in parts if state.runs(part) < options.flaky_runs]:
+            return _run(board, judge, due, group) or _last_word(board, judge, group, why)
+        return _last_word(board, judge, group, why)
     waiting = False
     for node in bits(group):
         if _small_tests(judge, node) >= options.flaky_runs + 2 * sum(inner >> node & 1 for inner in judge.small):
             continue
         waiting = _again(board, judge, node) or waiting
-    return None if waiting else why
+    return None if waiting else _last_word(board, judge, group, why)
+
+
+def _last_word(board: Board, judge: Judgement, group: int, why: str) -> str | None:
+    """A group that always failed so far runs a few times more: did its fault only happen to come each time?"""
+    if why == "together" and judge.state.runs(group) < judge.options.flaky_runs:
+        return _run(board, judge, [group], group) or why
+    return why
 
 
 def _small_tests(judge: Judgement, node: int) -> int:

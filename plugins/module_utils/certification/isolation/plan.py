@@ -27,7 +27,11 @@ calls, so a run that was killed goes on by handing in the results that it has st
 [(['a', 'c'], 'isolate', ['c']), (['b', 'd'], 'isolate', ['d'])]
 >>> done += [{"group": ["a", "c"], "outcome": "pass"}, {"group": ["b", "d"], "outcome": "fail"}]
 >>> step = advance(["a", "b", "c", "d"], done)
->>> [(test["group"], test["purpose"]) for test in step["tests"]]  # d failed twice, against b and c: it is bad
+>>> [(test["group"], test["purpose"]) for test in step["tests"]]
+[(['a', 'd'], 'confirm')]
+>>> done += [{"group": ["a", "d"], "outcome": "fail"}]
+>>> step = advance(["a", "b", "c", "d"], done)
+>>> [(test["group"], test["purpose"]) for test in step["tests"]]  # d is bad; do the others work all together?
 [(['a', 'b', 'c'], 'together')]
 >>> done += [{"group": ["a", "b", "c"], "outcome": "pass"}]
 >>> verdict = advance(["a", "b", "c", "d"], done)["verdict"]
