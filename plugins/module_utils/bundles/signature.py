@@ -5,67 +5,12 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-
-from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import InvalidDocument, Problem, Unavailable
-
-_CREATE = "openssl genpkey -algorithm ed25519"
-
-
-def sign(content: bytes, private_key: str) -> bytes:
-    """The content of bundle.sha256.sig: base64 and a line break. `private_key` is PEM, without a passphrase.
-
-    The same content and key give the same signature. Raises InvalidDocument or Unavailable.
-    """
-    return base64.b64encode(_private(private_key).sign(content)) + b"\n"
+from ansible_collections.goodput.fleet.plugins.module_utils.bundles.manifest import LIST
+from ansible_collections.goodput.fleet.plugins.module_utils.records import signing
+from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import Problem
+from ansible_collections.goodput.fleet.plugins.module_utils.records.signing import sign  # noqa: F401
 
 
 def check(content: bytes, signature: bytes, public_key: str) -> list[Problem]:
     """Nothing when the signature belongs to the content and the PEM key. Raises InvalidDocument for a bad key."""
-    key = _public(public_key)
-    from cryptography.exceptions import InvalidSignature
-
-    try:
-        key.verify(base64.b64decode(signature.strip(), validate=True), content)
-    except (InvalidSignature, binascii.Error, ValueError):
-        what = "is not the signature of bundle.sha256 by this key"
-        return [Problem("bad-signature", what, "bundle.sha256.sig", hint="do not deploy it; find out who changed it")]
-    return []
-
-
-def _private(text: str):
-    serialization, ed25519, unsupported = _library()
-    try:
-        key = serialization.load_pem_private_key(text.encode(), password=None)
-    except (ValueError, TypeError, unsupported) as error:
-        raise _bad("signing_key", "is not a private key in PEM form without a passphrase", _CREATE) from error
-    if not isinstance(key, ed25519.Ed25519PrivateKey):
-        raise _bad("signing_key", "is not an Ed25519 key", _CREATE)
-    return key
-
-
-def _public(text: str):
-    serialization, ed25519, unsupported = _library()
-    try:
-        key = serialization.load_pem_public_key(text.encode())
-    except (ValueError, TypeError, unsupported) as error:
-        raise _bad("public_key", "is not a public key in PEM form", "openssl pkey -in KEY -pubout") from error
-    if not isinstance(key, ed25519.Ed25519PublicKey):
-        raise _bad("public_key", "is not an Ed25519 key", _CREATE)
-    return key
-
-
-def _bad(option: str, what: str, hint: str) -> InvalidDocument:
-    return InvalidDocument(Problem("bad-key", f"the key {what}", path=option, hint=hint))
-
-
-def _library():
-    try:
-        from cryptography.exceptions import UnsupportedAlgorithm
-        from cryptography.hazmat.primitives import serialization
-        from cryptography.hazmat.primitives.asymmetric import ed25519
-    except ImportError as error:
-        hint = "pip install cryptography"
-        raise Unavailable("signatures need the Python package cryptography", hint=hint) from error
-    return serialization, ed25519, UnsupportedAlgorithm
+    return signing.check(content, signature, public_key, LIST, "do not deploy it; find out who changed it")
