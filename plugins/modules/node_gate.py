@@ -109,7 +109,7 @@ options:
     description:
       - To release, take off also a gate whose annotation cannot be read, because somebody edited it, and what is left
         of a gate whose annotation is gone. Without it the first is refused and the second is nothing to release.
-      - Never touches what is not this collection's, and never overrides O(boot_id).
+      - Never touches what is not this collection's, and never overrides O(boot_id) or O(evidence).
     type: bool
     default: false
   pool_taints:

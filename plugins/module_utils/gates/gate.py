@@ -56,7 +56,9 @@ def default_taint(owner: str, reason: str) -> dict:
 
 def clean_reason(reason: str) -> str:
     """One line, bounded."""
-    text = " ".join("".join(each if each.isprintable() else " " for each in reason).split())
+    if not reason.isprintable():
+        reason = "".join(each if each.isprintable() else " " for each in reason)
+    text = " ".join(reason.split())
     return text if len(text) <= REASON_LIMIT else text[: REASON_LIMIT - 1] + "…"
 
 

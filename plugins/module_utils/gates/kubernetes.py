@@ -74,6 +74,10 @@ def release_many(
 ) -> list[dict]:
     """Release gates. `wants`: {node, owner, bootId?, evidence?, rule?, ruleDigest?, force?}. As hold_many."""
     wants = list(wants)
+    named = ((gates_.annotation_problem(each.get("owner")), _name_problem(each, "release")) for each in wants)
+    problems = [problem for pair in named for problem in pair if problem]
+    if problems:
+        raise InvalidDocument(list(dict.fromkeys(problems)))
 
     def decide(want: Mapping) -> Decide:
         return lambda node: model.release(node, want["owner"], want)
@@ -103,10 +107,15 @@ def _path(name: str) -> str:
 
 
 def _wrong(want: Mapping, where: str) -> list[Problem]:
-    found = gates_.problems(want, where)
-    if not isinstance(want.get("node"), str) or not want["node"] or "/" in want["node"]:
-        found.append(Problem("gate-node", f"{want.get('node')!r} is not the name of a node", path=f"{where}.node"))
-    return found
+    wrong = _name_problem(want, where)
+    return gates_.problems(want, where) + ([wrong] if wrong else [])
+
+
+def _name_problem(want: Mapping, where: str) -> Problem | None:
+    name = want.get("node")
+    if isinstance(name, str) and name and "/" not in name:
+        return None
+    return Problem("gate-node", f"{name!r} is not the name of a node", path=f"{where}.node")
 
 
 class _Run:
