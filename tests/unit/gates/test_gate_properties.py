@@ -9,7 +9,7 @@ import copy
 
 from ansible_collections.goodput.fleet.plugins.module_utils.gates import gate as gates
 from ansible_collections.goodput.fleet.plugins.module_utils.gates import model
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -132,3 +132,41 @@ class Node(RuleBasedStateMachine):
 
 Node.TestCase.settings = settings(max_examples=100, stateful_step_count=25, deadline=None)
 TestGatesOfOneNode = Node.TestCase
+
+
+KEYS = st.sampled_from((FATAL, WARN))
+STEPS = st.one_of(
+    st.tuples(st.just("hold"), st.sampled_from(OWNERS), st.sampled_from(OURS)),
+    st.tuples(st.just("release"), st.sampled_from(OWNERS), st.none()),
+    st.tuples(st.just("add"), KEYS, st.none()),
+    st.tuples(st.just("take off"), KEYS, st.none()),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(STEPS, max_size=20))
+def test_taints_of_one_key_by_us_and_by_others(steps):
+    """Others set and take off the very taints that gates want. In the end exactly theirs are left."""
+    raw, theirs = node(), None  # one key and effect: there can be one
+    for number, (what, which, taint) in enumerate(steps):
+        there = next((each for each in raw["spec"].get("taints", []) if each["key"] == FATAL["key"]), None)
+        claimed = [gates.triple(each["taint"]) for each in model.state(raw)["gates"] if each["taintOurs"]]
+        if what == "hold":
+            raw = apply(
+                raw, model.hold(raw, {"owner": which, "reason": "r", "taint": taint, "since": f"t{number}"}).patch
+            )
+        elif what == "release":
+            raw = apply(raw, model.release(raw, which).patch)
+        elif what == "add" and there is None and gates.triple(which) not in claimed:
+            # what a gate has claimed, and somebody took off and put in again, nobody can tell apart
+            theirs = {**which, "timeAdded": f"2026-01-01T00:00:{number:02d}Z"}
+            raw["spec"].setdefault("taints", []).append(dict(theirs))
+        elif what == "take off" and there is not None:
+            raw["spec"]["taints"].remove(there)
+            theirs = None
+        if theirs is not None:
+            assert theirs in raw["spec"]["taints"]
+    for owner in OWNERS:
+        raw = apply(raw, model.release(raw, owner).patch)
+    assert raw["spec"].get("taints", []) == ([theirs] if theirs else [])
+    assert model.state(raw)["open"] is (theirs is None)
