@@ -8,7 +8,8 @@
     ...                                                       # hold the gates of reserved.admitted, no others
     confirm(client, "goodput-system", "goodput-quarantine", [the entries whose gate was written], now, window=3600)
 
-An entry is {node, domain, owner, rule, ruleDigest, evidence, at}, with `held: true` once its gate was written. Entries
+An entry is {node, domain, owner, rule, ruleDigest, evidence, at}, with `held: true` once its gate was written, and
+`seen`: of when the newest fault is that came while it stood. Entries
 are reserved before gates are, so that a run that dies in between has been counted. Of several writers at once one wins;
 the others read anew and ask `admit` again, on what the ledger holds by then. Content that cannot be read is an error
 and is never replaced: with an unknown state of the breaker nothing may be gated.
@@ -87,11 +88,24 @@ def reserve(
 
 
 def confirm(client, namespace: str, name: str, written: Iterable[Mapping], now: datetime, *, window: int) -> None:
-    """Notes that the gates of these entries were written: one that is missing later was opened by somebody."""
-    known = {_same(entry) for entry in written}
+    """Notes that the gates of these entries were written: one that is missing later was opened by somebody.
+
+    `last` of an entry is a time: the gate stands for faults up to then, whichever it was closed for.
+    """
+    entries_ = [dict(entry) for entry in written]
+    known = {_same(entry) for entry in entries_}
+    faults = {(entry["node"], entry["owner"]): entry["last"] for entry in entries_ if entry.get("last")}
+
+    def noted(entry: dict) -> dict:
+        entry = {**entry, "held": True} if _same(entry) in known else entry
+        last = faults.get((entry["node"], entry["owner"]))
+        if not last or not entry.get("held"):
+            return entry
+        before = max(_at(entry), datetime.fromisoformat(entry.get("seen") or entry["at"]))
+        return {**entry, "seen": last} if datetime.fromisoformat(last) > before else entry
 
     def change(entries: list[dict]) -> list[dict]:
-        return [{**entry, "held": True} if _same(entry) in known else entry for entry in entries]
+        return [noted(entry) for entry in entries]
 
     _update(client, namespace, name, change, now, window)
 
@@ -195,10 +209,13 @@ def _problem(entry: object) -> str:
     for key in _TEXTS:
         if not isinstance(entry.get(key), str):
             return f"has no {key}"
-    try:
-        return "" if _at(entry).tzinfo else f"is dated {entry['at']!r}, without a zone"
-    except ValueError:
-        return f"is dated {entry['at']!r}, which is no time"
+    for date in (entry["at"], entry.get("seen", entry["at"])):
+        try:
+            if not datetime.fromisoformat(date).tzinfo:
+                return f"is dated {date!r}, without a zone"
+        except (TypeError, ValueError):
+            return f"is dated {date!r}, which is no time"
+    return ""
 
 
 def _unreadable(where: str, what: str) -> InvalidDocument:

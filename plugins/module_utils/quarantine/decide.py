@@ -8,7 +8,7 @@ Level-triggered: it says what should be, from all reports that count now. What s
     decision = decide(policy, events, nodes, ledger, now)
     decision["gates"]      to hold now, within the breaker's bounds: {node, owner, reason, rule, ruleDigest, evidence,
                            bootId, since, cordon, taint, domain, mode, incident}
-    decision["held"]       stands already: {node, owner, rule, evidence, why}
+    decision["held"]       stands already: {node, owner, rule, evidence, last: when the newest fault was, why}
     decision["blocked"]    the breaker is open: a gate, and scope, used, bound, window, why
     decision["observed"]   matched by rules that only watch (observe, dry_run): a gate, mode, why, and `blocked`: what
                            the breaker would have said
@@ -45,11 +45,20 @@ class Match:
     item: Item
     incident: Incident
     mode: str
+    known: bool = False  # when the gate was last closed
 
     @property
     def order(self) -> tuple:
-        """Who goes first when not all may."""
-        return (-self.rule.priority, self.item.severity, self.item.at, self.item.node, self.rule.name, self.item.name)
+        """Who goes first when not all may: news first, since what was known may have been opened on purpose."""
+        return (
+            self.known,
+            -self.rule.priority,
+            self.item.severity,
+            self.item.at,
+            self.item.node,
+            self.rule.name,
+            self.item.name,
+        )
 
 
 def decide(
@@ -141,6 +150,8 @@ class _Pass:
         unknown: list[dict] = list(self.reports.unknown)
         acting: dict[tuple, Match] = {}
         watching: dict[tuple, Match] = {}
+        last: dict[tuple, int] = {}
+        closed = self._closed()
         incidents = []
         for incident in self.incidents:
             rules = []
@@ -148,6 +159,8 @@ class _Pass:
                 rules.append(match.rule.name)
                 if match.mode == "enforce":
                     chosen, key = acting, (match.item.node, match.rule.owner)
+                    match.known = not match.rule.reclose and _old_news(match, closed.get(key))
+                    last[key] = max(last.get(key, 0), match.item.last)
                 else:
                     chosen, key = watching, (match.item.node, match.rule.owner, match.rule.name)
                 if key not in chosen or match.order < chosen[key].order:
@@ -159,7 +172,7 @@ class _Pass:
             "mode": self.policy.mode,
             "now": moments.text(self.moment),
             "incidents": incidents,
-            **self._admit(acting.values(), watching.values()),
+            **self._admit(acting.values(), watching.values(), last),
             "unknown": sorted(unknown, key=lambda one: (one["node"], one["event"], one["rule"] or "", one["why"])),
             "ignored": sorted(self.reports.ignored, key=lambda one: (one["node"], one["event"], one["why"])),
         }
@@ -202,9 +215,8 @@ class _Pass:
             "why": why,
         }
 
-    def _admit(self, acting: Iterable[Match], watching: Iterable[Match]) -> dict:
+    def _admit(self, acting: Iterable[Match], watching: Iterable[Match], last: Mapping[tuple, int]) -> dict:
         window = breaker.Window(self.policy.breaker, self.domains, self.ledger, self.moment)
-        closed = self._closed()
         gates: list[dict] = []
         held: list[dict] = []
         blocked: list[dict] = []
@@ -213,8 +225,9 @@ class _Pass:
             gate = self._gate(match)
             key = {part: gate[part] for part in ("node", "owner", "rule", "evidence")}
             if match.rule.owner in scope.owners(self.nodes[match.item.node]):
-                held.append({**key, "why": f"gate {match.rule.owner} stands"})
-            elif not match.rule.reclose and _old_news(match, closed.get((gate["node"], gate["owner"]))):
+                newest = moments.text_up(last[gate["node"], gate["owner"]])
+                held.append({**key, "last": newest, "why": f"gate {match.rule.owner} stands"})
+            elif match.known:
                 why = "somebody opened this gate after it was closed on this evidence; a new fault closes it again"
                 released.append({**key, "why": why})
             else:
@@ -239,12 +252,13 @@ class _Pass:
         }
 
     def _closed(self) -> dict[tuple, tuple[int, set[str]]]:
-        """By node and owner: when a gate was last written, and on which evidence one ever was."""
+        """By node and owner: of when the last fault is that a gate was closed for, or stood for, and on which evidence
+        one ever was closed."""
         closed: dict[tuple, tuple[int, set[str]]] = {}
         for entry in self.ledger:
             if entry.get("held"):
                 last, evidence = closed.get((entry["node"], entry["owner"]), (0, set()))
-                at = max(last, moments.micros(entry["at"]) or 0)
+                at = max(last, moments.micros(entry["at"]) or 0, moments.micros(entry.get("seen")) or 0)
                 closed[entry["node"], entry["owner"]] = (at, evidence | {entry["evidence"]})
         return closed
 

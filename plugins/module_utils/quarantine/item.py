@@ -41,6 +41,8 @@ XIDS: dict[str, tuple[str, tuple[str, ...], str]] = {
     "154": ("recovery", ("*",), "gpu"),
     "155": ("link", ("149",), "domain"),
 }
+AHEAD = 600 * moments.SECOND  # clocks differ by that much; what is more ahead is wrong
+
 _PCI = re.compile(r"(?:([0-9a-f]{1,8}):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})(?:\.[0-9a-f])?")
 _SECONDS = re.compile(r"[0-9]{1,10}(?:\.[0-9]{1,9})?")
 _XID_OF_DCGM = re.compile(r"\bXID\s+(\d{1,4})\b", re.IGNORECASE)
@@ -83,9 +85,9 @@ class Item:
         received = moments.micros(spec.get("receivedTimestamp"))
         generated = moments.micros(spec.get("generatedTimestamp"))
         # an event that nobody stamped has just been handed over, unless its monitor dated it
-        self.received = received if received is not None else generated if generated is not None else now
-        self.at = generated if generated is not None else self.received
-        self.last = max(self.at, moments.micros(metadata.get("lastTimestamp")) or self.at)
+        self.received = min(now, received if received is not None else generated if generated is not None else now)
+        self.at = self._possible(generated if generated is not None else self.received)
+        self.last = max(self.at, self._possible(moments.micros(metadata.get("lastTimestamp")) or self.at))
         first, last = _seconds(metadata.get("kernelTime")), _seconds(metadata.get("lastKernelTime"))
         self.mono = None if generated is not None or first is None else (first, max(first, last or first))
         self.key = (self.at, (spec.get("source") or {}).get("line") or 0, self.name)
@@ -119,6 +121,10 @@ class Item:
             self.within = self.within or within
         elif known and all(one and one[0] in OUR_OWN for one in known):
             self.cls = "application"
+
+    def _possible(self, moment: int) -> int:
+        """A report came in after what it tells of. A clock that is far ahead would otherwise have the last word."""
+        return moment if moment <= self.received + AHEAD else self.received
 
     def date(self, at: int, last: int) -> None:
         self.at, self.last = at, last

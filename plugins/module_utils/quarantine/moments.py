@@ -48,6 +48,11 @@ def text(micros_: int) -> str:
     return moment(micros_).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def text_up(micros_: int) -> str:
+    """As `text`, but never earlier than the moment."""
+    return text(-(-micros_ // SECOND) * SECOND)
+
+
 def seconds(duration: str) -> int:
     """Of a duration such as 1h30m, which the schema has checked."""
     return sum(int(number) * _UNITS[unit] for number, unit in re.findall(r"(\d+)([dhms])", duration))

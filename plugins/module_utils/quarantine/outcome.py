@@ -8,7 +8,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
+
+from ansible_collections.goodput.fleet.plugins.module_utils.quarantine import moments
 
 SHUT = ("held", "unchanged")  # what a gate's result says when the node is closed by it
 SHOWN = 8  # nodes named in one line
@@ -34,11 +37,24 @@ def withdraw(decision: dict, blocked: Iterable[Mapping]) -> None:
 
 
 def written(decision: Mapping, results: Iterable[Mapping], ledger: Iterable[Mapping]) -> list[dict]:
-    """The entries whose gates stand and whose entry does not say so yet; those of a run that was killed as well."""
+    """The entries whose gates stand and whose entry does not say so yet; those of a run that was killed as well, and
+    of gates that stand for newer faults than the ledger knows: they are no news once somebody opens the gate."""
     shut = {(each["node"], each["owner"]) for each in results if each["status"] in SHUT}
     standing = [gate for gate in decision["gates"] if (gate["node"], gate["owner"]) in shut]
     open_ = {_key(entry) for entry in ledger if not entry.get("held")}
-    return [*standing, *(one for one in decision["held"] if _key(one) in open_)]
+    seen: dict[tuple, int] = {}
+    for entry in ledger:
+        if entry.get("held"):
+            place = (entry["node"], entry["owner"])
+            known = [moments.micros(entry["at"]) or 0, moments.micros(entry.get("seen")) or 0]
+            seen[place] = max(*known, seen.get(place, 0))
+    never = sys.maxsize  # nobody closed it, so that there is nothing to note
+    newer = [
+        one
+        for one in decision["held"]
+        if _key(one) in open_ or (moments.micros(one["last"]) or 0) > seen.get((one["node"], one["owner"]), never)
+    ]
+    return [*standing, *newer]
 
 
 def _key(entry: Mapping) -> tuple:

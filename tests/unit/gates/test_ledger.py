@@ -165,6 +165,16 @@ def test_a_gate_that_was_written_is_noted():
     assert server.writes == 2
 
 
+def test_newer_faults_that_a_gate_stands_for_are_noted():
+    server = Server()
+    reserve(server, entry("a"), entry("b"))
+    ledger.confirm(server, SPACE, NAME, [entry("a"), entry("b")], NOW, window=HOUR)
+    for last in ("2026-11-29T18:20:00Z", "2026-11-29T18:10:00Z", "2026-11-29T17:00:00Z"):
+        ledger.confirm(server, SPACE, NAME, [{**entry("b", "later"), "last": last}], NOW, window=HOUR)
+    assert stored(server) == [entry("a", held=True), entry("b", held=True, seen="2026-11-29T18:20:00Z")]
+    assert server.writes == 3
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -176,6 +186,7 @@ def test_a_gate_that_was_written_is_noted():
         ('[{"node": "a"}]', "entry 0 has no domain"),
         (json.dumps([entry("a"), {**entry("a"), "at": "yesterday"}]), "entry 1 is dated 'yesterday'"),
         (json.dumps([{**entry("a"), "at": "2026-11-29T18:00:00"}]), "without a zone"),
+        (json.dumps([entry("a", seen=5)]), "entry 0 is dated 5, which is no time"),
         (json.dumps([{**entry("a"), "at": 5}]), "entry 0 has no at"),
     ],
 )

@@ -184,6 +184,13 @@ def test_a_fault_after_good_news_stands():
     assert made.gated(made.run([well(minutes=10), made.event(minutes=5)])) == ["n0"]
 
 
+@pytest.mark.parametrize(("ahead", "stands"), [(5, False), (60, True), (60 * 24 * 365, True)])
+def test_a_clock_far_ahead_has_not_the_last_word(ahead, stands):
+    well = {"isHealthy": True, "isFatal": False, "generatedTimestamp": made.at(9 - ahead)}
+    events = [made.event(minutes=9, **well), made.event(minutes=5, generatedTimestamp=made.at(5))]
+    assert bool(made.run(events)["gates"]) is stands
+
+
 def test_a_report_may_end_others_by_code():
     opened, closed = made.event(code="163", minutes=9), made.event(code="79", minutes=9)
     ends = made.event(code="162", isFatal=False, metadata={"clears": "163"}, minutes=5)
@@ -309,6 +316,23 @@ def test_a_gate_that_somebody_opened_stays_open_until_there_is_news():
     assert [gate["evidence"] for gate in made.run([news], ledger=ledger)["gates"]] == ["f"]
     stubborn = made.policy(made.rule(gate={"reclose": True}))
     assert made.gated(made.run([event], ledger=ledger, policy_=stubborn)) == ["n0"]
+
+
+@pytest.mark.parametrize("code", ["48", "79"])
+def test_a_new_fault_closes_again_beside_the_one_that_was_dealt_with(code):
+    rules = [made.rule("first", "'79' in event.errorCode", priority=9), made.rule()]
+    policy = made.policy(*rules, breaker=made.open_wide())
+    events = [made.event(name="e", minutes=20), made.event(name="news", code=code, minutes=1)]
+    decision = made.run(events, ledger=[made_entry("n0", held=True)], policy_=policy)
+    assert [gate["evidence"] for gate in decision["gates"]] == ["news"]
+    stood = made.run(events, ledger=[made_entry("n0", held=True, seen=made.at(1))], policy_=policy)
+    assert stood["gates"] == [] and len(stood["released"]) == 1
+
+
+def test_a_gate_that_stands_tells_the_newest_fault():
+    events = [made.event(name="e", minutes=20), made.event(name="news", code="48", minutes=0.005)]
+    decision = made.run(events, [made.node(gates=["quarantine"])], [made_entry("n0", held=True)])
+    assert [entry["last"] for entry in decision["held"]] == ["2026-11-29T18:00:00Z"]
 
 
 def test_a_run_that_died_before_it_wrote_is_done_again_on_its_own_entry():

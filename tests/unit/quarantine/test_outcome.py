@@ -46,8 +46,19 @@ def test_the_ledger_notes_what_was_written(status, noted):
 
 @pytest.mark.parametrize(("held", "noted"), [({}, True), ({"held": True}, False)])
 def test_the_ledger_notes_what_a_killed_run_wrote(held, noted):
-    found = outcome.written(decision(held=[gate("a")]), [], [{**gate("a"), **held}])
+    stands = {**gate("a"), "last": "2026-11-29T18:00:00Z"}
+    found = outcome.written(decision(held=[stands]), [], [{**gate("a"), "at": "2026-11-29T18:00:00Z", **held}])
     assert bool(found) is noted
+
+
+@pytest.mark.parametrize(
+    ("entry", "noted"),
+    [({}, True), ({"seen": "2026-11-29T18:05:00Z"}, False), ({"node": "b"}, False), ({"owner": "manual"}, False)],
+)
+def test_the_ledger_notes_newer_faults_that_a_gate_stands_for(entry, noted):
+    stands = {**gate("a"), "evidence": "e-new", "last": "2026-11-29T18:05:00Z"}
+    ledger = [{**gate("a"), "at": "2026-11-29T18:00:00Z", "held": True, **entry}]
+    assert bool(outcome.written(decision(held=[stands]), [], ledger)) is noted
 
 
 def test_failures():
