@@ -41,6 +41,10 @@ def correlate(items: list[Item], domains: Mapping[str, str], near: int) -> list[
     index = _Index(items, domains, near)
     for item in items:
         item.root = index.cause(item) or item
+    for item in items:
+        # what the driver says that a GPU needs, it needs, whatever neighbour began it
+        if item.overrides and item.fatal and _root(item).node != item.node:
+            item.root = item
     _same(items)
     incidents: dict[int, Incident] = {}
     for item in items:

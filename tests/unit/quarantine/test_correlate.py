@@ -71,6 +71,15 @@ def test_a_fatal_report_yields_only_to_a_serious_one_of_a_neighbour():
     assert made.gated(made.run([mild, made.event("n1", "145")], made.nodes(2, "a"))) == ["n1"]
 
 
+def test_what_the_driver_says_a_gpu_needs_is_not_hidden_behind_a_neighbour():
+    verdict = {"class": "recovery", "overrides": "true", "consequenceOf": "*", "within": "gpu"}
+    needs = made.event("n1", "154", recommendedAction="COMPONENT_RESET", metadata=verdict)
+    decision = made.run([made.event("n0", "149"), made.event("n1", "145"), needs], made.nodes(3, "a"))
+    assert made.gated(decision) == ["n0", "n1"] and sorted(codes(decision)) == [("Xid 149", 1), ("Xid 154", 0)]
+    alone = made.run([made.event("n0", "145"), {**needs, "spec": {**needs["spec"], "nodeName": "n0"}}])
+    assert codes(alone) == [("Xid 145", 1)]
+
+
 def test_nodes_without_a_domain_are_no_neighbours():
     decision = made.run([made.event("n0", "149"), made.event("n1", "145")], made.nodes(2))
     assert made.gated(decision) == ["n0", "n1"]
