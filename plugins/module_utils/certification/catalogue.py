@@ -35,8 +35,6 @@ KIND = "CertificationTest"
 # options that are values of a test's variables
 VARIABLES = ("maxBytes", "numIterations", "numCycles", "maxSteps", "exitDurationMins")
 LIMITS = {"timeoutPerJob": "run", "startTimeout": "start", "silenceTimeout": "silence"}
-# their parsers make metrics of whatever names the output has
-OPEN_TOOLS = ("dcgm_diag", "nvbandwidth", "regex")
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 
 
@@ -78,10 +76,14 @@ class Tests:
         """
         options = category.get("options", {}) if options is None else options
         if "workload" in category:
-            test = own_tests.of_workload(category["name"], category["workload"])
+            by_tool: dict[str, dict] = {}
+            for one in self:
+                by_tool.setdefault(one["parser"]["tool"], {}).update(one["metrics"])
+            test = own_tests.of_workload(category["name"], category["workload"], by_tool)
         else:
             test = self.get(category["domain"], category["variant"])
-        return _Resolution(category, test, options, accelerator).result()
+        metrics = {metric for one in self for metric in one["metrics"]}
+        return _Resolution(category, test, options, accelerator, metrics).result()
 
 
 def load_tests(layers: Iterable[str]) -> Tests:
@@ -167,7 +169,8 @@ def fill(resolved: Mapping, nodes: int, gpus_per_node: int) -> tuple[list[str], 
 
 
 class _Resolution:
-    def __init__(self, category: Mapping, test: Mapping, options: Mapping, accelerator: str):
+    def __init__(self, category: Mapping, test: Mapping, options: Mapping, accelerator: str, metrics: set[str]):
+        self.all_metrics = metrics
         self.category, self.test, self.options = category, test, options
         self.own = set(category.get("own", options))
         self.notes: list[str] = []
@@ -276,19 +279,27 @@ class _Resolution:
         return {"resource": resource, "count": count}  # without a count: all that the nodes have
 
     def bounds(self) -> list[dict]:
-        """Thresholds and bounds as one list."""
-        found = [
-            {"metric": metric, "expression": expression, "source": "thresholds"}
-            for metric, expression in self.options.get("thresholds", {}).items()
-        ]
-        found += [{"source": "bounds", **bound} for bound in self.options.get("bounds", ())]
-        if self.test["parser"]["tool"] not in OPEN_TOOLS:
-            known = self.test["metrics"]
-            for bound in found:
-                if bound["metric"] not in known:
-                    what = f"bound on {bound['metric']!r}, which {self.category['name']} does not measure"
-                    self.notes.append(f"{what}: its nodes will be not_measured ({nearest(bound['metric'], known)})")
+        """Thresholds and bounds as one list.
+
+        What the document gives for all categories holds for those that measure it; a category's own always holds.
+        """
+        found = []
+        for metric, expression in self.options.get("thresholds", {}).items():
+            if "thresholds" in self.own or not self.of_others(metric):
+                found.append({"metric": metric, "expression": expression, "source": "thresholds"})
+        for bound in self.options.get("bounds", ()):
+            if "bounds" in self.own or not self.of_others(bound["metric"]):
+                found.append({"source": "bounds", **bound})
         return found
+
+    def of_others(self, metric: str) -> bool:
+        """Whether it is a metric of other tests only."""
+        if metric in self.test["metrics"] or metric not in self.all_metrics:
+            return False
+        self.notes.append(
+            f"the document's bound on {metric} is not for {self.category['name']}, which does not measure it"
+        )
+        return True
 
     def fault(self, path: str, message: str, hint: str) -> None:
         where = f"categories.{self.category['name']}.{path}"

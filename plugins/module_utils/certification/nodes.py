@@ -149,8 +149,8 @@ def accelerator(product: str) -> str:
     return next((word for word in words if _MODEL.fullmatch(word)), product.lower())
 
 
-def select(nodes: list[Node], target: Mapping) -> tuple[list[Node], list[str]]:
-    """The nodes that fit all parts of a target, and the names in it that no node has."""
+def select(nodes: list[Node], target: Mapping) -> tuple[list[Node], dict[str, str]]:
+    """The nodes that fit all parts of a target, and of those that it names why the others do not."""
     found = list(nodes)
     selector = target.get("nodeSelector") or {}
     found = [node for node in found if all(node.labels.get(key) == value for key, value in selector.items())]
@@ -160,9 +160,15 @@ def select(nodes: list[Node], target: Mapping) -> tuple[list[Node], list[str]]:
         found = [node for node in found if any(fits(taint, wanted) for taint in _taints(node))]
     names = target.get("nodeNames")
     if not names:
-        return found, []
-    known = {node.name for node in nodes}
-    return [node for node in found if node.name in set(names)], [name for name in names if name not in known]
+        return found, {}
+    known, fitting = {node.name for node in nodes}, {node.name for node in found}
+    rest = ", ".join(part for part in target if part != "nodeNames")
+    others = {
+        name: f"does not fit the rest of the target: {rest}" if name in known else "there is no such node"
+        for name in names
+        if name not in fitting
+    }
+    return [node for node in found if node.name in set(names)], others
 
 
 def left_by(nodes: list[Node], target: Mapping) -> list[str]:

@@ -10,16 +10,29 @@ from collections.abc import Mapping
 from ansible_collections.goodput.fleet.plugins.module_utils.certification.placeholders import literal
 
 LIMITS = {"start": "30m", "run": "24h", "silence": "24h"}
+# no test of the catalogue runs perftest, which needs a server and a client
+PERFTEST = {
+    "bandwidthAverageGbps": {"unit": "Gb/s", "direction": "higher"},
+    "bandwidthPeakGbps": {"unit": "Gb/s", "direction": "higher"},
+    "messageRateMpps": {"unit": "Mpps", "direction": "higher"},
+    "latencyTypicalUs": {"unit": "us", "direction": "lower"},
+    "latencyAverageUs": {"unit": "us", "direction": "lower"},
+    "latencyMinUs": {"unit": "us", "direction": "lower"},
+    "latencyP99Us": {"unit": "us", "direction": "lower"},
+    "latencyP999Us": {"unit": "us", "direction": "lower"},
+    "latencyMaxUs": {"unit": "us", "direction": "lower"},
+}
 
 
-def of_workload(name: str, workload: Mapping) -> dict:
-    """The test; its metrics are those of its parser, and without a parser it has none."""
+def of_workload(name: str, workload: Mapping, metrics: Mapping[str, Mapping]) -> dict:
+    """The test. `metrics`: parser's tool -> what the catalogue's tests measure with it; without a parser it is none."""
     nodes = workload.get("numNodes", 1)
     launcher, command = _command(workload, nodes)
     parser = dict(workload.get("parser", {"tool": "none"}))
-    metrics = {}
     if parser["tool"] == "regex":
-        metrics[parser["metric"]] = {"unit": parser.get("unit", ""), "direction": "higher"}
+        measured = {parser["metric"]: {"unit": parser.get("unit", "")}}
+    else:
+        measured = metrics.get(parser["tool"], {}) if parser["tool"] != "perftest" else PERFTEST
     return {
         "domain": "workload",
         "variant": name,
@@ -33,7 +46,7 @@ def of_workload(name: str, workload: Mapping) -> dict:
         "nodesPerJob": nodes,
         "sharedMemory": workload.get("sharedMemory", "unlimited"),
         "capabilities": ["IPC_LOCK"],
-        "metrics": metrics,
+        "metrics": dict(measured),
         "parser": parser,
         "isolation": "diagnostics" if nodes == 1 else "training" if "torch" in workload else "communication",
     }

@@ -35,6 +35,8 @@ OPTIONS = {
     "includeCordoned": False,
 }
 DIAGNOSE = "diagnose"
+# tools that tell pass from fail by themselves
+JUDGES = ("dcgm_diag", "gpu_burn")
 
 
 def plan(
@@ -67,7 +69,7 @@ class Planner:
         self.spec, self.tests = certification["spec"], tests
         self.limits = self.spec.get("limits", {})
         self.fleet = nodes_.read(nodes)
-        self.asked, self.unknown = nodes_.select(self.fleet, self.spec["target"])
+        self.asked, self.others = nodes_.select(self.fleet, self.spec["target"])
         self.by_name = {node.name: node for node in self.asked}
         self.domains = {node.name: node.domain(self.options["domainLabels"]) for node in self.asked}
         self.whole = nodes_.whole_counts(self.fleet, self.options["gpuResource"])
@@ -113,7 +115,7 @@ class Planner:
                 if category["name"] not in first["categories"]:
                     first["categories"].append(category["name"])
         kept, problems = self._cap(list(runs.values()), rows)
-        path = timetable.minutes(kept, self._concurrent(), self.limits.get("maxNodesOut"))
+        path = timetable.minutes(kept, self.concurrent(), self.limits.get("maxNodesOut"))
         problems += self._faults(path)
         return {
             "runs": kept,
@@ -121,7 +123,7 @@ class Planner:
             "blocked": [row for row in rows if not row["runs"]],
             "searches": searches,
             "categories": [self._summary(category) for category in self.spec["categories"]],
-            "nodes": [*(node.name for node in self.asked), *self.unknown],
+            "nodes": [*(node.name for node in self.asked), *self.others],
             "jobs": len(kept),
             "nodeHours": round(sum(len(run["nodes"]) * run["limits"]["run"] for run in kept) / 3600, 2),
             "longestPathMinutes": path,
@@ -165,9 +167,9 @@ class Planner:
         for run in runs:
             for name in run["nodes"]:
                 ids.setdefault(name, []).append(run["id"])
-        why.update(dict.fromkeys(self.unknown, ("blocked", "there is no such node")))
+        why.update({name: ("blocked", text) for name, text in self.others.items()})
         test = self._any(category)["test"]
-        for name in [*(node.name for node in self.asked), *self.unknown]:
+        for name in [*(node.name for node in self.asked), *self.others]:
             row = {"node": name, "category": category["name"], "test": test, "runs": ids.get(name, [])}
             if not row["runs"]:
                 later = ("not_run", "tested later, together with nodes that have passed")
@@ -233,10 +235,10 @@ class Planner:
         resolved, options = self._test(category, members[0]), category["options"]
         domain_of = {node.name: self.domains[node.name] for node in members}
         sizes = self._sizes(category, resolved, members[0])
-        search = self._search(category, resolved, domain_of, sizes)
-        if search:
-            searches.append(search)
         scale = options.get("testScale", "full-scale")
+        search = self._search(category, resolved, domain_of, sizes)
+        if search and (scale == DIAGNOSE or options.get("isolate", True)):
+            searches.append(search)
         if resolved["scope"] == "node":
             return grouping.form(domain_of, sizes, grouping.ALONE)
         if scale != DIAGNOSE:
@@ -266,10 +268,7 @@ class Planner:
     def _search(self, category: Mapping, resolved: Mapping, domain_of: dict, sizes: grouping.Sizes) -> dict | None:
         """What `isolation.plan.advance` needs for nodes of one kind; None where nothing can be told apart."""
         options = category["options"]
-        if not options.get("isolate", True):
-            return None
-        mode = resolved["isolation"]
-        given: dict = {"mode": mode}
+        given: dict = {"mode": resolved["isolation"]}
         if resolved["scope"] == "node" or options.get("testScale") == grouping.ALONE:
             given["mode"] = "diagnostics"
         else:
@@ -280,7 +279,7 @@ class Planner:
             given["min_size"] = fitting[0]
             if sizes.multiple > 1:
                 given["sizes"] = fitting
-            if category["options"].get("testScale") == DIAGNOSE and options.get("nodesPerJob"):
+            if options.get("testScale") == DIAGNOSE and options.get("nodesPerJob"):
                 given["group_size"] = options["nodesPerJob"]
         for name, limit in (("max_tests", "maxTests"), ("max_nodes", "maxNodesOut")):
             if self.limits.get(limit):
@@ -328,7 +327,7 @@ class Planner:
             Problem("too-many-tests", message, path="spec.limits.maxTests", hint=hint, severity="warning")
         ]
 
-    def _concurrent(self) -> dict[str, int]:
+    def concurrent(self) -> dict[str, int]:
         """Category -> runs at once, where there is a bound."""
         return {
             name: category["options"]["maxConcurrent"]
@@ -342,9 +341,10 @@ class Planner:
             left = "; ".join(nodes_.left_by(self.fleet, self.spec["target"]))
             message = f"no node fits the target: of {len(self.fleet)} nodes {left}"
             problems.append(Problem("no-nodes", message, path="spec.target", hint="every part must fit a node"))
-        for name in self.unknown if self.asked else ():
-            hint = nearest(name, [node.name for node in self.fleet]).partition(" valid:")[0]
-            message = f"there is no node {name!r}"
+        for name, why in self.others.items() if self.asked else ():
+            known = [node.name for node in self.fleet]
+            hint = nearest(name, known).partition(" valid:")[0] if name not in known and len(known) > 1 else ""
+            message = f"{name}: {why}"
             problems.append(
                 Problem("no-such-node", message, path="spec.target.nodeNames", hint=hint, severity="warning")
             )
@@ -363,7 +363,8 @@ class Planner:
                 found.append(
                     f"{name}: repeatCount has no meaning for testScale diagnose, the search repeats what it must"
                 )
-            if not options.get("thresholds") and not options.get("bounds"):
+            bounded = options.get("thresholds") or options.get("bounds")
+            if not bounded and self._any(category)["parser"]["tool"] not in JUDGES:
                 found.append(f"{name} has no bound: its nodes can at best be pass_unbounded")
         return list(dict.fromkeys(found))
 

@@ -143,12 +143,9 @@ def _explain(document: yamltree.Document, error) -> list[Problem]:
     if rule == "enum":
         return [document.problem(path, "bad-value", f"{_show(value)} is not allowed", nearest(value, limit))]
     if rule == "type":
-        wanted = limit if isinstance(limit, str) else " or ".join(limit)
-        return [
-            document.problem(
-                path, "wrong-type", f"{_show(value)} is a {_type(value)}, not a {wanted}", _quote_hint(value, wanted)
-            )
-        ]
+        wanted = " or ".join(_WORDS.get(word, word) for word in ([limit] if isinstance(limit, str) else limit))
+        message = f"{_show(value)} is {_article(_type(value))}, not {_article(wanted)}"
+        return [document.problem(path, "wrong-type", message, _quote_hint(value, wanted))]
     if rule == "propertyNames":
         return [document.problem((*path, value), "bad-name", f"the key {_show(value)} is malformed", _describe(limit))]
     if rule in ("pattern", "format"):
@@ -187,6 +184,14 @@ def _type(value) -> str:
         type(None): "null",
     }
     return names.get(type(value), type(value).__name__)
+
+
+# what JSON calls otherwise than YAML
+_WORDS = {"object": "map", "array": "list"}
+
+
+def _article(word: str) -> str:
+    return f"an {word}" if word[0] in "aeiou" else f"a {word}"
 
 
 def _quote_hint(value, wanted: str) -> str:

@@ -72,7 +72,7 @@ def test_every_broken_rule_is_told_at_once_with_line_and_column():
         ("  rulez: []\n", "unknown key 'rulez' (did you mean 'rules'?"),
         ("  mode: enforced\n  rules: [{name: a, expression: 'true'}]\n", "did you mean 'enforce'?"),
         ("  maxAge: 0h\n  rules: [{name: a, expression: 'true'}]\n", "maxAge"),
-        ("  maxAge: 60\n  rules: [{name: a, expression: 'true'}]\n", "60 is a integer, not a string"),
+        ("  maxAge: 60\n  rules: [{name: a, expression: 'true'}]\n", "60 is an integer, not a string"),
         ("  breaker: {fleet: {max: 0}}\n  rules: [{name: a, expression: 'true'}]\n", "spec.breaker.fleet.max"),
         ("  breaker: {fleet: {percent: 101}}\n  rules: [{name: a, expression: 'true'}]\n", "breaker.fleet.percent"),
         ("  breaker: {domain: {label: a b}}\n  rules: [{name: a, expression: 'true'}]\n", "breaker.domain.label"),

@@ -73,7 +73,7 @@ FAULTS = [
         "manifest 'm' is there twice",
         id="m-twice",
     ),
-    pytest.param("version: 1.1.0", "dependsOn: a", 9, "is a string, not a array", id="text-for-a-list"),
+    pytest.param("version: 1.1.0", "dependsOn: a", 9, "is a string, not a list", id="text-for-a-list"),
     pytest.param(
         "kind: Overlay", "kind: Registry", 2, "an? Overlay belongs here|a Overlay belongs here", id="wrong-kind"
     ),

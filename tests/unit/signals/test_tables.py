@@ -182,7 +182,7 @@ def test_a_sites_table_changes_the_codes_it_names_and_no_other():
         ("action: RESTART_APP, fatal: false", "action: NONE, fatal: true", 7, "asks for nothing"),
         ('code: "109"', "code: 109", 7, "put it in quotes"),
         ("codeSpace: xid", "codeSpace: xids", 5, "did you mean 'xid'"),
-        ("  entries:", "  entries: {}\n  x:", 6, "is a map, not a array"),
+        ("  entries:", "  entries: {}\n  x:", 6, "is a map, not a list"),
         ("kind: SignalTable", "kind: Signal", 2, "kind: SignalTable"),
         (SITE, "- 1\n", 1, "is a list"),
         (SITE, SITE + SITE.splitlines()[-1] + "\n", 8, "twice"),

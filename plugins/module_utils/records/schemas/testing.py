@@ -24,6 +24,12 @@ METADATA = parts.closed(
     "name, namespace, labels and annotations",
 )
 
+
+def count(least: int, description: str) -> dict:
+    """A whole number."""
+    return {"type": "integer", "minimum": least, "maximum": 1_000_000, "description": description}
+
+
 _LABEL_NAME = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
 _PREFIX = r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?"
 _NUMBER = r"[0-9]+(\.[0-9]+)?"
@@ -99,9 +105,10 @@ BOUNDS = {
                     "description": "only groups within one NVLink domain or rack (domain), or of several (cross)",
                 },
                 "accelerator": {**KEY, "description": "only on nodes of this accelerator, such as h100"},
+                "minPeers": count(2, "peers at least that a bound over fleet.median or fleet.mad needs"),
                 "source": {**parts.SENTENCE, "maxLength": 256, "description": "where the bound comes from"},
             },
-            "metric, expression, size, scope, accelerator and source",
+            "metric, expression, size, scope, accelerator, minPeers and source",
         )
     ),
     "maxItems": 256,
@@ -131,11 +138,6 @@ QUEUE = parts.closed(
     "name, labelKey and schedulerName",
 )
 IMAGE = {**parts.IMAGE, "maxLength": 512}
-
-
-def count(least: int, description: str) -> dict:
-    """A whole number."""
-    return {"type": "integer", "minimum": least, "maximum": 1_000_000, "description": description}
 
 
 TARGET = {
