@@ -19,7 +19,6 @@ from ansible_collections.goodput.fleet.plugins.module_utils.certification.isolat
 RELATION_TESTS = 4
 # so many nodes of a domain, or all it has, must fail towards the others before the domain itself is blamed
 DOMAIN_SAMPLE = 4
-
 # up to so many nodes, two bad links of one node are likely enough to be the two that are tested
 SMALL_FLEET = 24
 # mates that a node is tested with before it is told from a domain that is cut off

@@ -65,6 +65,10 @@ def advance(
 ) -> dict:
     """{tests, verdict, progress}. Tests may all start now; no tests and no verdict: wait for a running one.
 
+    test: {group: [names], repeat, round, purpose, about: [names]}. purpose: screen (a first group), isolate or confirm
+    (the nodes in `about` next to known-good ones), mates, domain or prove (is it the node, its domain, its partner?),
+    link (which two of a failing group?), repeat (does the fault come back?), together (all good nodes at last).
+
     nodes: names or {name, domain}. results: {group: [names], outcome, repeat?, round?, signature?, suspects?: [names],
     id?}, of every test so far, in any order; the outcomes are those of state.OUTCOMES, and only pass, fail, hang and
     crash say anything about a node. options: see options.Options. busy: the groups of running tests.

@@ -90,7 +90,14 @@ class State:
                 problems.append(Problem("isolation", f"is {outcome!r}", path=f"{where}.outcome",
                                         hint=nearest(outcome, OUTCOMES)))  # fmt: skip
                 continue
-            if not group:
+            named = result.get("suspects") or []
+            if not isinstance(named, (list, tuple)) or not all(isinstance(name, str) for name in named):
+                problems.append(Problem("isolation", f"is {named!r}, not a list of names", path=f"{where}.suspects"))
+            for key in ("repeat", "round"):
+                value = result.get(key)
+                if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+                    problems.append(Problem("isolation", f"is {value!r}, not a whole number", path=f"{where}.{key}"))
+            if not group or problems:
                 continue
             if (repeat := result.get("repeat")) is not None:
                 # a resumed run may read one test's result twice
@@ -111,8 +118,8 @@ class State:
         self.items[group].append(result)
         kind = self.passes if outcome in PASSES else self.fails if outcome in FAILS else self.silent
         kind[group] += 1
-        given, members = result.get("round"), bits(group)
-        own = given if isinstance(given, int) else 1 + max([self._chain[node] for node in members])
+        members = bits(group)
+        own = result.get("round") or 1 + max([self._chain[node] for node in members])
         self.rounds = max(self.rounds, own)
         for node in members:
             if self._chain[node] < own:

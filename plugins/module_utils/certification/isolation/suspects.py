@@ -63,9 +63,8 @@ def company(judge: Judgement, node: int, free: int, number: int, relation: str |
     for tier in [*(tier & ~tried for tier in tiers), *(tiers if number > 1 else ())]:
         while chosen.bit_count() < number and (tier := tier & ~chosen):
             # from the node's own number on: not the same helpers for everyone
-            later = tier >> node << node
-            tier_first = later & -later if later else tier & -tier
-            chosen |= tier_first
+            later = tier >> node << node or tier
+            chosen |= later & -later
     group = chosen | 1 << node
     usable = chosen.bit_count() == number and group not in state.fails and not state.gave_up(group)
     return chosen if usable else 0
@@ -80,13 +79,13 @@ def _ask_one(board: Board, judge: Judgement, node: int) -> bool:
         return board.ask(1 << node, "confirm" if failed_alone else "isolate")
     number = judge.options.small - 1
     failed = judge.against(node)
-    if failed and judge.enough(node, failed) and (mates := judge.mates_due(node)):
+    often = bool(failed) and judge.enough(node, failed)
+    if often and (mates := judge.mates_due(node)):
         if mates != UNTESTABLE:
             _ask_mates(board, judge, node)
         return True
     others = company(judge, node, board.free, number)
-    unproven = failed and judge.enough(node, failed)
-    if unproven and not any(judge.strong(node, others | 1 << node) for others in [others] if others):
+    if often and not (others and judge.strong(node, others | 1 << node)):
         return _prove_partner(board, judge, failed[0] & ~(1 << node))
     return bool(others) and board.ask(others | 1 << node, "confirm" if failed else "isolate", 1 << node)
 
