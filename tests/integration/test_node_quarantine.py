@@ -268,6 +268,34 @@ def test_a_false_alarm_on_all_nodes_trips_the_breaker_and_is_rolled_back(cluster
     assert list(gated(cluster)) == [name(100)] and len(after["decision"]["released"]) == bound - 1
 
 
+@pytest.mark.parametrize("harm", [{"spec": {"taints": None}}, {"metadata": {"annotations": {GATE: "by hand"}}}])
+def test_a_gate_that_lost_its_taint_or_its_text_is_closed_anew(cluster, harm):
+    events = fell_off(cluster, 3)
+    quarantine(cluster, events=events)
+    cluster.api.patch(f"/api/v1/nodes/{name(3)}", {"spec": {"taints": None}}, MERGE_PATCH)
+    cluster.api.patch(f"/api/v1/nodes/{name(3)}", harm, MERGE_PATCH)
+    again = quarantine(cluster, events=events)
+    assert again["gated"] == [name(3)] and again["changed"] is True
+    node = cluster.fleet.get(name(3))
+    assert [taint["key"] for taint in node["spec"]["taints"]] == [GATE]
+    assert json.loads(node["metadata"]["annotations"][GATE])["rule"] == "gpu-off-the-bus"
+    assert quarantine(cluster, events=events)["changed"] is False
+
+
+def test_a_lifted_cordon_is_put_back_only_where_the_rule_says_so(cluster):
+    def rules(reclose: bool) -> dict:
+        gate = {"cordon": True, "reclose": reclose}
+        return policy(rules=[{"name": "fatal", "expression": "event.isFatal", "gate": gate}])
+
+    events = fell_off(cluster, 3)
+    quarantine(cluster, events=events, policy=rules(False))
+    cluster.api.patch(f"/api/v1/nodes/{name(3)}", {"spec": {"unschedulable": None}}, MERGE_PATCH)
+    left = quarantine(cluster, events=events, policy=rules(False))
+    assert left["changed"] is False and "somebody lifted its cordon" in left["decision"]["held"][0]["why"]
+    assert quarantine(cluster, events=events, policy=rules(True))["gated"] == [name(3)]
+    assert cluster.fleet.get(name(3))["spec"]["unschedulable"] is True
+
+
 def test_humans_and_other_tools_are_left_alone(cluster):
     def edit(node: str, spec: dict, **annotations: str) -> None:
         cluster.api.patch(

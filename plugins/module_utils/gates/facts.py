@@ -27,10 +27,22 @@ def ready(node: Mapping) -> str:
     return "Unknown"
 
 
+def missing(node: Mapping, gate: Mapping) -> list[str]:
+    """What a gate wants on the node and is not there."""
+    gone = []
+    there = map(gates_.identity, (node.get("spec") or {}).get("taints") or ())
+    if gate["readable"] and gates_.identity(gate["taint"]) not in there:
+        gone.append("taint")
+    if gate["cordon"] and not is_cordoned(node):
+        gone.append("cordon")
+    return gone
+
+
 def node_facts(node: Mapping, pool_taints: Iterable[str] = ()) -> dict:
     """{name, labels, annotations, taints: [{key, value, effect}], unschedulable, ready: "True"|"False"|"Unknown",
-    bootId, providerId, conditions: {type: {status, reason, message}}, gates: [owners], external: [entries of
-    external.py], resourceVersion}. What a node does not tell is "", [], {} or False, never None.
+    bootId, providerId, conditions: {type: {status, reason, message}}, gates: [owners], gaps: {owner: what of its gate
+    is missing: taint, cordon, or text for one that cannot be read}, external: [entries of external.py],
+    resourceVersion}. What a node does not tell is "", [], {} or False, never None.
     """
     metadata, spec, status = node.get("metadata") or {}, node.get("spec") or {}, node.get("status") or {}
     gates = gates_.read(metadata.get("annotations"))
@@ -52,6 +64,9 @@ def node_facts(node: Mapping, pool_taints: Iterable[str] = ()) -> dict:
         "providerId": spec.get("providerID") or "",
         "conditions": conditions,
         "gates": [each["owner"] for each in gates],
+        "gaps": {
+            each["owner"]: gone for each in gates if (gone := missing(node, each) if each["readable"] else ["text"])
+        },
         "external": external(node, gates, pool_taints),
         "resourceVersion": metadata.get("resourceVersion") or "",
     }

@@ -47,9 +47,9 @@ def hold_many(
     reclose: bool = False,
     pool_taints: Iterable[str] = (),
 ) -> list[dict]:
-    """Hold gates. `wants`: {node, owner, reason, ...} as in gate.py, results in the same order. `nodes`: raw nodes by
-    name that the caller has read already. Raises InvalidDocument, before anything is written, when a gate is not
-    valid, and what listing the nodes raises; what fails on one node is that node's result."""
+    """Hold gates. `wants`: {node, owner, reason, ..., reclose?} as in gate.py, results in the same order. `nodes`: raw
+    nodes by name that the caller has read already. Raises InvalidDocument, before anything is written, when a gate is
+    not valid, and what listing the nodes raises; what fails on one node is that node's result."""
     wants = list(wants)
     problems = [each for index, want in enumerate(wants) for each in _wrong(want, f"gates[{index}]")]
     if problems:
@@ -58,7 +58,7 @@ def hold_many(
 
     def decide(want: Mapping) -> Decide:
         gate = {**want, "since": want.get("since") or now}
-        return lambda node: model.hold(node, gate, reclose)
+        return lambda node: model.hold(node, gate, reclose or want.get("reclose") is True)
 
     return _Run(client, check_mode, pool_taints).all([(want, decide(want)) for want in wants], workers, nodes)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from ansible_collections.goodput.fleet.plugins.module_utils.gates import external as others
 from ansible_collections.goodput.fleet.plugins.module_utils.gates import gate as gates_
-from ansible_collections.goodput.fleet.plugins.module_utils.gates.facts import boot_id
+from ansible_collections.goodput.fleet.plugins.module_utils.gates.facts import boot_id, missing
 
 
 @dataclass
@@ -42,16 +42,6 @@ def state(node: Mapping, pool_taints: Iterable[str] = ()) -> dict:
             public["problem"] = each["problem"]
         shown.append(public)
     return {"open": not gates and not any(each["holds"] for each in entries), "gates": shown, "external": entries}
-
-
-def missing(node: Mapping, gate: Mapping) -> list[str]:
-    """What a gate wants on the node and is not there."""
-    gone = []
-    if gate["readable"] and gates_.identity(gate["taint"]) not in map(gates_.identity, _taints(node)):
-        gone.append("taint")
-    if gate["cordon"] and not others.is_cordoned(node):
-        gone.append("cordon")
-    return gone
 
 
 def hold(node: Mapping, gate: Mapping, reclose: bool = False) -> Change:

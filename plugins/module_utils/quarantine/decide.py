@@ -7,7 +7,7 @@ Level-triggered: it says what should be, from all reports that count now. What s
 
     decision = decide(policy, events, nodes, ledger, now)
     decision["gates"]      to hold now, within the breaker's bounds: {node, owner, reason, rule, ruleDigest, evidence,
-                           bootId, since, cordon, taint, domain, mode, incident}
+                           bootId, since, cordon, reclose, taint, domain, mode, incident}
     decision["held"]       stands already: {node, owner, rule, evidence, last: when the newest fault was, why}
     decision["blocked"]    the breaker is open: a gate, and scope, used, bound, window, why
     decision["observed"]   matched by rules that only watch (observe, dry_run): a gate, mode, why, and `blocked`: what
@@ -224,10 +224,13 @@ class _Pass:
         for match in sorted(acting, key=lambda match: match.order):
             gate = self._gate(match)
             key = {part: gate[part] for part in ("node", "owner", "rule", "evidence")}
-            if match.rule.owner in scope.owners(self.nodes[match.item.node]):
+            stands = match.rule.owner in scope.owners(self.nodes[match.item.node])
+            gaps = (self.nodes[match.item.node].get("gaps") or {}).get(match.rule.owner, ())
+            if stands and (not gaps or (gaps == ["cordon"] and not match.rule.reclose)):
                 newest = moments.text_up(last[gate["node"], gate["owner"]])
-                held.append({**key, "last": newest, "why": f"gate {match.rule.owner} stands"})
-            elif match.known:
+                why = f"gate {match.rule.owner} stands" + (", and somebody lifted its cordon" if gaps else "")
+                held.append({**key, "last": newest, "why": why})
+            elif match.known and not stands:
                 why = "somebody opened this gate after it was closed on this evidence; a new fault closes it again"
                 released.append({**key, "why": why})
             else:
@@ -276,6 +279,7 @@ class _Pass:
             "bootId": self.nodes[item.node].get("bootId") or "",
             "since": moments.text(self.moment),
             "cordon": rule.cordon,
+            "reclose": rule.reclose,
             "taint": dict(rule.taint) if rule.taint else None,
             "domain": self.domains[item.node],
             "mode": match.mode,

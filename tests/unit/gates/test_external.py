@@ -197,6 +197,15 @@ def test_our_cordon_is_not_external_and_a_second_manager_makes_it_so():
     assert seen(raw) == []
 
 
+def test_facts_tell_what_of_a_gate_is_gone():
+    raw = held(node(), gate(cordon=True), gate("manual"))
+    assert node_facts(raw)["gaps"] == {}
+    raw["spec"] = {"taints": [each for each in raw["spec"]["taints"] if "manual" in each["key"]]}
+    assert node_facts(raw)["gaps"] == {"quarantine": ["taint", "cordon"]}
+    raw["metadata"]["annotations"]["gate.goodput.fleet/quarantine"] = "by hand"
+    assert node_facts(raw)["gaps"] == {"quarantine": ["text"]}
+
+
 def test_facts_of_a_node_have_no_holes():
     raw = held(node(taints=[taint("a")], labels={"x": "y"}), gate(), gate("manual"))
     facts = node_facts(raw)
@@ -216,6 +225,7 @@ def test_facts_of_a_node_have_no_holes():
         "providerId": "",
         "conditions": {},
         "gates": [],
+        "gaps": {},
         "external": [],
         "resourceVersion": "",
     }

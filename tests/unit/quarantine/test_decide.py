@@ -44,6 +44,7 @@ def test_a_fatal_event_closes_one_gate_and_says_all_about_it():
             "bootId": "boot-1",
             "since": "2026-11-29T18:00:00Z",
             "cordon": False,
+            "reclose": False,
             "taint": {"key": "nvidia.com/gpu-error", "value": "", "effect": "NoSchedule"},
             "domain": f"{made.CLIQUE}=rack-1",
             "mode": "enforce",
@@ -298,6 +299,25 @@ def test_watching_rules_say_what_the_breaker_would_have_said_and_do_not_use_it_u
 def test_a_gate_that_stands_is_not_closed_again():
     decision = made.run([made.event()], [made.node(gates=["quarantine"])])
     assert decision["gates"] == [] and why(decision, "held") == "gate quarantine stands"
+
+
+@pytest.mark.parametrize(
+    ("gaps", "reclose", "stands"),
+    [
+        ([], True, True),
+        (["taint"], False, False),
+        (["text"], False, False),
+        (["taint", "cordon"], False, False),
+        (["cordon"], False, True),
+        (["cordon"], True, False),
+    ],
+)
+def test_a_gate_that_does_not_hold_the_node_is_closed_anew(gaps, reclose, stands):
+    facts = made.node(gates=["quarantine"], gaps={"quarantine": gaps} if gaps else {})
+    policy = made.policy(made.rule(gate={"cordon": True, "reclose": reclose}), breaker=made.open_wide())
+    decision = made.run([made.event(name="e")], [facts], [made_entry("n0", held=True)], policy_=policy)
+    assert (len(decision["held"]), len(decision["gates"]), decision["released"]) == (stands, not stands, [])
+    assert [gate["reclose"] for gate in decision["gates"]] == ([] if stands else [reclose])
 
 
 def test_gates_of_others_do_not_count_as_ours():
