@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil
 
 ALONE = "intra-node"
@@ -57,9 +57,9 @@ class Sizes:
         if size < self.least:
             return f"the test needs {self.least} nodes in a group, there {_are(size)}"
         if gpus < self.least_gpus:
-            return f"the test needs {self.least_gpus} GPUs in a group, {size} nodes have {gpus}"
+            return f"the test needs {self.least_gpus} GPUs in a group, {_nodes(size)} {gpus}"
         if gpus % self.multiple:
-            return f"{gpus} GPUs of {size} nodes are no multiple of {self.multiple}, as the test's parallelism needs"
+            return f"{gpus} GPUs in a group are no multiple of {self.multiple}, as the test's parallelism needs"
         if self.most is not None and size > self.most:
             return f"a group of {size} nodes is more than limits.maxNodesOut {self.most}"
         return ""
@@ -89,6 +89,9 @@ class Sizes:
 def form(domain_of: dict[str, str | None], sizes: Sizes, scale: str, labels: tuple[str, ...] = ()) -> Grouping:
     """The groups of nodes of one kind: each node alone, within domains, or across the fleet."""
     if scale == ALONE:
+        why = replace(sizes, least=1).why_not(1)  # whatever else a test wants, here it is asked for one node
+        if why:
+            return Grouping(left=dict.fromkeys(domain_of, why))
         return Grouping([Group([name]) for name in sorted(domain_of)])
     if scale == WITHIN:
         return _within(domain_of, sizes, labels)
@@ -139,6 +142,10 @@ def _chunks(order: list[str], size: int) -> Grouping:
         borrowed = order[start - short : start] if short else []
         result.groups.append(Group([*members, *borrowed], borrowed))
     return result
+
+
+def _nodes(count: int) -> str:
+    return "one node has" if count == 1 else f"{count} nodes have"
 
 
 def _are(count: int) -> str:

@@ -62,7 +62,8 @@ def build(resolved: Mapping, team: Team, repeat: int, purpose: str) -> dict:
     }
     what = {
         "test": resolved["test"] if not resolved["test"].startswith("workload/") else "workload",
-        "launcher": resolved["launcher"],
+        # one pod starts its processes itself
+        "launcher": resolved["launcher"] if len(nodes) > 1 else "job",
         "image": resolved["image"],
         "command": command,
         "env": env,

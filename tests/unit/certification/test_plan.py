@@ -298,6 +298,14 @@ def test_groups(count, options, expected):
     assert why(found) == {}
 
 
+def test_one_node_needs_no_operator_to_start_its_processes():
+    assert make(fleet(2), ALL_REDUCE)["runs"][0]["launcher"] == "mpijob"
+    alone = make(
+        fleet(2), {**ALL_REDUCE, "options": {"testScale": "intra-node"}}, {**TRAIN, "options": {"nodesPerJob": 1}}
+    )
+    assert {run["launcher"] for run in alone["runs"]} == {"job"}
+
+
 def test_whole_groups_stay_within_racks_where_they_can():
     nodes = [node(number, rack=rack) for number, rack in enumerate("aaabbbccc")]
     found = make(nodes, {**ALL_REDUCE, "options": {"nodesPerJob": 2}})
@@ -369,7 +377,7 @@ def test_a_search_keeps_to_the_limits_and_to_the_sizes_of_the_test():
             4,
             8,
             {},
-            "32 GPUs of 4 nodes are no multiple of 24",
+            "32 GPUs in a group are no multiple of 24",
         ),
         ({**ALL_REDUCE, "options": {"nodesPerJob": 4}}, 4, 8, {"maxNodesOut": 2}, "more than limits.maxNodesOut 2"),
         (ALL_REDUCE, 4, 8, {"maxNodesOut": 1}, "more than limits.maxNodesOut 1"),
@@ -381,6 +389,13 @@ def test_a_search_keeps_to_the_limits_and_to_the_sizes_of_the_test():
             "the test needs 2 nodes in a group, there is 1",
         ),
         ({**DCGM, "options": {"gpusPerNode": 16}}, 2, 8, {}, "blocked: 8 of 16 GPUs"),
+        (
+            {**ALL_REDUCE, "options": {"testScale": "intra-node"}},
+            2,
+            1,
+            {},
+            "blocked: the test needs 2 GPUs in a group, one node has 1",
+        ),
         (
             {"domain": "communication", "variant": "nccl-loopback"},
             2,
