@@ -43,18 +43,20 @@ class Judgement:
         self.group_size = group_size(len(state.fleet), state.options)
         self.paired = self.flaky = self._relation_mask = 0
         self.small = [group for group in sorted(state.fails) if group.bit_count() <= self.options.small]
-        self.bad: dict[int, str] = {}
-        self.candidates: dict[int, int] = {}
-        self.uplinks: list[int] = []
+        self.bad: dict[int, str]
+        self.candidates: dict[int, int]
+        self.uplinks: list[int]
         self.no_fabric = self._no_fabric()
         self._by_node: dict[int, list[int]] = {}
         for group in self.small:
             for node in bits(group):
                 self._by_node.setdefault(node, []).append(group)
         self._one_relation()
-        self.bad_mask, self.candidate_mask = mask_of(self.bad), mask_of(self.candidates)
-        self._relation_mask = self.bad_mask | self.candidate_mask
         self.flaky = self._flaky()
+        if self.flaky:
+            # once more without them as witnesses
+            self._one_relation()
+            self.flaky = self._flaky()
         self.pairs = self._pairs()
         self.paired = union(self.pairs)
         self.trunks = self._trunks()
@@ -102,13 +104,18 @@ class Judgement:
             if around & group == group and not around & ~self.state.cleared and not self.accounted(around)
         )
 
-    def doubtful(self) -> int:
-        """Nodes of groups in which a fault comes and goes. A large group is too vague to doubt each of its nodes, all
-        of which have passed several times by then."""
-        most = 2 * self.group_size
+    def doubtful(self, most: int | None = None) -> int:
+        """Nodes of groups, up to a size, in which a fault comes and goes. A large group is too vague to doubt each of
+        its nodes, all of which have passed several times by then."""
+        most = 2 * self.group_size if most is None else most
         return union(
             group for group, why in self.settled.items() if why == "intermittent" and group.bit_count() <= most
         )
+
+    @property
+    def shaky(self) -> int:
+        """Nodes that may be the one of a few that comes and goes: no partners, and no evidence, for others."""
+        return self.flaky | self.doubtful(self.options.small)
 
     def conflicts(self, node: int) -> int:
         """Nodes that this one is known to fail with."""
@@ -127,11 +134,11 @@ class Judgement:
     @property
     def good(self) -> int:
         """Nodes that may stand by as partners."""
-        return self.state.cleared & ~(self.bad_mask | self.candidate_mask | self.flaky | self.doubtful())
+        return self.state.cleared & ~(self.bad_mask | self.candidate_mask | self.shaky)
 
     def against(self, node: int) -> list[int]:
         """Small failing tests of a node in which all the others are known to be good."""
-        doubted = ~self.state.cleared | self._relation_mask | self.flaky | self.doubtful()
+        doubted = ~self.state.cleared | self._relation_mask | self.shaky
         return [group for group in self._by_node.get(node, ()) if not group & ~(1 << node) & doubted]
 
     def strong(self, node: int, group: int) -> bool:
@@ -201,15 +208,17 @@ class Judgement:
         """Nodes that passed, but never in the relation they fail in: a NIC that only other domains' nodes need."""
         state = self.state
         found: dict[int, int] = {}
+        self.bad, self.uplinks = {}, []
         for relation in ("across", "inside"):
             proven = state.proven(relation)
+            witnesses = proven & ~self.flaky
             for node, groups in self._by_node.items():
                 if not state.cleared >> node & 1 or proven >> node & 1:
                     continue
                 groups = [
                     group
                     for group in groups
-                    if state.relation(node, others := group & ~(1 << node)) == relation and not others & ~proven
+                    if state.relation(node, others := group & ~(1 << node)) == relation and not others & ~witnesses
                 ]
                 if groups and self.enough(node, groups):
                     if relation == "inside":
@@ -218,6 +227,8 @@ class Judgement:
                         found[node] = self.fleet.mates[node]
         self.candidates = found
         self._decide_domains()
+        self.bad_mask, self.candidate_mask = mask_of(self.bad), mask_of(self.candidates)
+        self._relation_mask = self.bad_mask | self.candidate_mask
 
     def _decide_domains(self) -> None:
         """Nodes that fail towards other domains: they are bad when a mate does not, else their domain is cut off."""
