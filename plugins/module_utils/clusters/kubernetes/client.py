@@ -29,6 +29,7 @@ PATCH_TYPES = {
     "apply": "application/apply-patch+yaml",
 }
 PAGE = 500
+STREAMED = 1 << 16  # bytes of one piece
 ATTEMPTS = 5
 MAX_WAIT = 30.0  # seconds that a Retry-After is obeyed for
 TRANSIENT = (429, 500, 502, 503, 504)
@@ -147,6 +148,19 @@ class Client:
         """What the path serves, as text (logs, /readyz)."""
         return self._request("GET", path, query, None, JSON, "*/*").decode(errors="replace")
 
+    def stream(self, path: str, **query) -> Iterator[bytes]:
+        """What the path serves, in pieces as they come; for what may not fit into memory."""
+        import urllib3
+
+        response = self._request("GET", path, query, None, JSON, "*/*", whole=False)
+        try:
+            yield from response.stream(STREAMED)
+        except urllib3.exceptions.HTTPError as error:
+            raise failures.from_transport(error, self.settings) from error
+        finally:
+            response.close()  # what is not read yet is of no use to the next request
+            response.release_conn()
+
     def close(self) -> None:
         self._manager.clear()
 
@@ -162,7 +176,8 @@ class Client:
                 code="not-kubernetes",
             ) from error
 
-    def _request(self, method: str, path: str, query: dict, body, content_type: str, accept: str) -> bytes:
+    def _request(self, method: str, path: str, query: dict, body, content_type: str, accept: str, whole: bool = True):
+        """The content, or the response itself, still to be read, where it is not wanted as a whole."""
         import urllib3
 
         url = self._prefix + path
@@ -189,7 +204,7 @@ class Client:
                 again = _lost(error) and (method != "POST" or _never_sent(error))
             else:
                 if response.status < 300:
-                    return response.data
+                    return response.data if whole else response
                 failure = failures.from_status(method, path, response.status, response.data, self.settings)
                 if response.status == 401 and not renewed and self.settings.renew():
                     renewed, attempt = True, attempt - 1
