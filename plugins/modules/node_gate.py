@@ -96,8 +96,8 @@ options:
       - Whether the gate wants the node cordoned as well. The default is V(false), or what the gate has wanted so far.
       - The cordon is lifted with the last gate that wants it, if nobody else has set it meanwhile and no other tool
         that is at work on the node counts on it.
-      - Where the node was cordoned already, that cordon stays its owner's. Once they lift it, holding the gate again sets
-        one of its own.
+      - Where the node was cordoned already, that cordon stays its owner's. Once they lift it, holding the gate again
+        sets one of its own.
       - Prefer the taint. C(kubectl cordon) on a node that is cordoned already changes nothing that anybody could see
         later, so a person's cordon that comes after this one is lifted with it.
     type: bool
