@@ -35,6 +35,8 @@ KIND = "CertificationTest"
 # options that are values of a test's variables
 VARIABLES = ("maxBytes", "numIterations", "numCycles", "maxSteps", "exitDurationMins")
 LIMITS = {"timeoutPerJob": "run", "startTimeout": "start", "silenceTimeout": "silence"}
+# seconds that training may take beside its steps
+BEFORE_AND_AFTER = 3600
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 
 
@@ -192,6 +194,9 @@ class _Resolution:
         for option, name in LIMITS.items():
             if option in options:
                 limits[name] = durations.seconds(options[option])
+        if "timeoutPerJob" not in options and "exitDurationMins" in variables:
+            minutes = self.whole("exitDurationMins", variables["exitDurationMins"])
+            limits["run"] = max(limits["run"], minutes * 60 + BEFORE_AND_AFTER)
         if "timeoutPerJob" in options and "silenceTimeout" not in options and _silent(test):
             limits["silence"] = limits["run"]  # what prints its result at the end is silent all the way
         multiple = 1

@@ -28,7 +28,7 @@ def _category(plan: Mapping, category: Mapping) -> list[str]:
     runs = [run for run in plan["runs"] if category["name"] in run["categories"]]
     sizes = Counter((len(run["nodes"]), run["accelerator"], run["expected"]["gpusPerNode"]) for run in runs)
     parts = []
-    for (size, accelerator, gpus), count in sorted(sizes.items(), reverse=True):
+    for (size, accelerator, gpus), count in sorted(sizes.items(), key=lambda entry: (-entry[0][0], entry[0])):
         each = f"{_many(size, 'node')} of {gpus} GPUs" if size > 1 else f"one node of {gpus} GPUs"
         parts.append(f"{_many(count, 'job')} of {each}" + (f" ({accelerator})" if accelerator else ""))
     limit = durations.text(max((run["limits"]["run"] for run in runs), default=0))

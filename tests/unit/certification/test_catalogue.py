@@ -132,6 +132,18 @@ def test_limits_are_options_and_what_prints_at_its_end_may_be_silent_till_then(t
     assert found == {"start": 1800, "run": 10800, "silence": 900}
 
 
+def test_training_has_time_for_the_minutes_that_are_asked_for(tests):
+    run = {
+        minutes: tests.resolve(category("nemotron5-8b", "training", **options))["limits"]["run"]
+        for minutes, options in (
+            (30, {}),
+            (600, {"exitDurationMins": 600}),
+            (601, {"exitDurationMins": 601, "timeoutPerJob": "4h"}),
+        )
+    }
+    assert run == {30: 7200, 600: 39600, 601: 14400}
+
+
 def test_an_image_is_required_where_no_vendor_ships_one(tests):
     with pytest.raises(
         InvalidDocument, match=r"categories\.gpu-burn\.options\.image: the test has no image of its own"
