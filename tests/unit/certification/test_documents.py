@@ -8,6 +8,8 @@ import pytest
 import yaml
 from ansible_collections.goodput.fleet.plugins.module_utils.certification import documents
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import InvalidDocument, NotFound
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 HEAD = "apiVersion: goodput.fleet/v1alpha1\nkind: Certification\nmetadata: {name: delivery}\nspec:\n"
 TARGET = '  target: {nodeSelector: {nvidia.com/gpu.present: "true"}}\n'
@@ -360,3 +362,64 @@ def test_other_kinds_and_versions_of_the_engine_are_refused():
     assert "of this API only Certification is read" in refused(FOREIGN.replace("kind: Certification", "kind: Workflow"))
     assert "apiVersion 'nvcre.nvidia.com/v1' is not known" in refused(FOREIGN.replace("v1alpha1", "v1"))
     assert "spec is missing" in refused({"apiVersion": "nvcre.nvidia.com/v1alpha1", "kind": "Certification"})
+
+
+# ---------------------------------------------------------------- whatever somebody writes
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=4) | st.just("1h"),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["name", "domain", "options", "workload", "image", "exec", "torch", "labels", "key", "limits"]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+PLACES = [
+    ("target",),
+    ("target", "nodeNames"),
+    ("categories",),
+    ("categories", 0),
+    ("categories", 0, "options"),
+    ("categories", 0, "options", "timeoutPerJob"),
+    ("categories", 0, "options", "resources"),
+    ("categories", 0, "options", "workloadMetadata"),
+    ("categories", 1),
+    ("categories", 1, "workload"),
+    ("categories", 1, "workload", "exec"),
+    ("categories", 1, "workload", "parser"),
+    ("options",),
+    ("options", "queue"),
+    ("gangScheduler",),
+    ("mlnxPerNode",),
+    ("limits",),
+]
+
+
+@settings(max_examples=300, deadline=None)
+@given(ANYTHING, st.sampled_from(PLACES), st.sampled_from(["goodput.fleet/v1alpha1", "nvcre.nvidia.com/v1alpha1"]))
+def test_anything_anywhere_is_read_or_refused_in_words(value, path, version):
+    content = {
+        "target": {"nodeNames": ["a"]},
+        "categories": [
+            {"domain": "communication", "variant": "x", "options": {}},
+            {"workload": {"image": "x:1", "exec": {"command": ["a"]}}},
+        ],
+        "options": {},
+    }
+    place = content
+    for key in path[:-1]:
+        place = place.setdefault(key, {}) if isinstance(place, dict) else place[key]
+    place[path[-1]] = value
+    given_ = {"apiVersion": version, "kind": "Certification", "metadata": {"name": "a"}, "spec": content}
+    try:
+        found = documents.load(given_)["certification"]["spec"]["categories"]
+    except InvalidDocument as error:
+        assert all(problem.message for problem in error.problems)
+    else:
+        assert len({one["name"] for one in found}) == len(found) > 0
