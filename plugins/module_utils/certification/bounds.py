@@ -212,6 +212,24 @@ def judge(bounds: Bounds, runs: Sequence[Mapping], context: Mapping | None = Non
     }
 
 
+def peers(run: Mapping, others: Iterable[tuple[Mapping, Mapping | None]]) -> list[list[Mapping]]:
+    """The `fleet` of a run's context: what nodes and groups of the same kind measured in the same test.
+
+    `others` are (planned run, what its parser read). A peer has none of the run's nodes, the same spec, accelerator,
+    product and scope, and an output that is complete; what it measured in several repeats is one peer's.
+    """
+    kind, nodes = _kind(run), set(run["nodes"])
+    found: dict[tuple, list[Mapping]] = {}
+    for other, parsed in others:
+        if parsed and parsed.get("complete") and nodes.isdisjoint(other["nodes"]) and _kind(other) == kind:
+            found.setdefault(tuple(sorted(other["nodes"])), []).extend(parsed.get("runs") or ())
+    return list(found.values())
+
+
+def _kind(run: Mapping) -> tuple:
+    return tuple(run.get(key) for key in ("test", "spec", "accelerator", "product", "scope"))
+
+
 def _applies(bound: Bound, context: Mapping) -> tuple[bool | None, str]:
     """Whether the bound is for these nodes; None and why, where that cannot be told."""
     accelerator, scope = context.get("accelerator") or "", context.get("scope") or ""

@@ -26,6 +26,10 @@ GROUP = "group"
 
 FABRIC = "fabric-manager-down"
 CRASH = frozenset({"killed-by-signal", "process-failed", "mpi-abort", "crash"})
+# what follows from something else, if anything else is told
+_CONSEQUENCES = frozenset(
+    {"no-run", "no-result", "run-incomplete", "output-incomplete", "output-truncated", "exit-status"}
+)
 # the test's answer is no, whoever is to blame
 _FAILS = frozenset(
     [
@@ -77,6 +81,10 @@ _POD_REASONS = {
     "Preempted": (INFRASTRUCTURE, "was preempted"),
     "Preempting": (INFRASTRUCTURE, "was preempted"),
     "PreemptionByScheduler": (INFRASTRUCTURE, "was preempted"),
+    "EvictionByEvictionAPI": (INFRASTRUCTURE, "was evicted"),
+    "TerminationByKubelet": (INFRASTRUCTURE, "was ended by its node"),
+    "DeletionByPodGC": (INFRASTRUCTURE, "is on a node that went away"),
+    "DisruptionTarget": (INFRASTRUCTURE, "was ended by the cluster"),
     "NodeLost": (INFRASTRUCTURE, "is on a node that was lost"),
     "NodeShutdown": (INFRASTRUCTURE, "ended with a shutdown of its node"),
     "NodeAffinity": (INFRASTRUCTURE, "was refused by its node"),
@@ -100,6 +108,12 @@ class Cause:
     text: str
     attribution: str
     node: str = ""
+
+
+def weight(cause: Cause) -> tuple:
+    """Sorts causes from what is worst, and of that what explains most, to what only follows from it."""
+    follows = 2 if cause.code in _CONSEQUENCES else int(cause.code in CRASH)
+    return ORDER.index(cause.outcome), cause.attribution != HARDWARE, follows, cause.attribution == UNKNOWN
 
 
 def cause_of(finding: Mapping, node: str, alone: bool, apart: bool = False) -> Cause | None:

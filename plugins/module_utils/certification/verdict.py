@@ -39,6 +39,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.certification.findin
     Cause,
     cause_of,
     cause_of_pod,
+    weight,
 )
 from ansible_collections.goodput.fleet.plugins.module_utils.records import digest
 
@@ -78,7 +79,8 @@ def outcomes(
     parser), expected: {ranks, hosts}, accelerator, scope, repeat, purpose}.
     parsed: a parser's result; None where there was no output.
     observed: {phase: queued | starting | running | succeeded | failed | gone, pods: [{name, node, phase, exitCode,
-    reason, message, restarts}], why, timedOut: queue | start | run | silence | None, dirty: {node: what is left}}.
+    reason, message, restarts, role, index}], why, timedOut: the limit for which the run was stopped (queue | start |
+    run | silence) or None, dirty: {node: what is left}}.
     context: {category, accelerator, scope (the run's own without them), fleet (see `bounds.judge`), asked: [node],
     hosts: {host in the output: node}, and blocked, notApplicable, skipped: {node: why}}.
 
@@ -137,11 +139,8 @@ class _Judgement:
         if dirty:
             text = f"the test left something on the node: {dirty}"
             mine = [*mine, Cause(ERROR, "dirty", text, INFRASTRUCTURE)]
-        worst = min(mine, key=lambda cause: ORDER.index(cause.outcome))
-        # the first of a kind decides: they stand in the order of what explains most
-        decisive = next(cause for cause in mine if cause.outcome == worst.outcome)
-        reasons = [decisive.text, *(cause.text for cause in mine)]
-        row = _row(self.run, self.bounds, node, decisive, reasons)
+        mine = sorted(mine, key=weight)
+        row = _row(self.run, self.bounds, node, mine[0], [cause.text for cause in mine])
         row["warnings"] = list(dict.fromkeys([*self.warnings, *self.bounds.warnings]))[:REASONS]
         row["metrics"] = _metrics(runs)
         row.update({key: judged[key] for key in ("violations", "notMeasured", "boundsUsed")})
@@ -173,7 +172,7 @@ class _Judgement:
     # ---------------------------------------------------------------- what speaks against a pass
 
     def _causes(self) -> list[Cause]:
-        """In the order of what explains most."""
+        """All that speaks against a pass, or where that makes the rest meaningless, only what does."""
         found = [self._of_finding(finding) for finding in self.findings]
         causes = [cause for cause in found if cause]
         fabric = [cause for cause in causes if cause.code == FABRIC]
@@ -185,9 +184,7 @@ class _Judgement:
         pods = [cause for cause in map(cause_of_pod, self.pods) if cause]
         if not hardware and (pods or not self._ended()):
             return pods or [self._unfinished()]
-        rest = [cause for cause in causes if cause not in hardware]
-        rest.sort(key=lambda cause: ORDER.index(cause.outcome))
-        return hardware + rest + self._ending()
+        return causes + self._ending()
 
     def _of_finding(self, finding: Mapping) -> Cause | None:
         if finding["code"] == "single-rank" and self._expected("ranks") in (None, 1):
@@ -230,33 +227,34 @@ class _Judgement:
     def _ending(self) -> list[Cause]:
         causes = []
         late, limits = self._timed_out(), self.run.get("limits") or {}
-        if late and self.complete:
+        if self._stopped() and self.complete:
             self.warnings.append("the output is complete, but its processes did not end and were stopped")
         elif late == "silence":
             limit = f" for {durations.text(limits['silence'])}" if limits.get("silence") else ""
             text = f"the test wrote nothing{limit} and was stopped before its end"
             causes.append(Cause(HANG, "silence", text, UNKNOWN if self.alone else GROUP))
-        elif late:
+        elif late == "run":
             limit = f" of {durations.text(limits['run'])}" if limits.get("run") else ""
             causes.append(Cause(ERROR, "run-timeout", f"the test was stopped at its limit{limit}", UNKNOWN))
-        causes += self._exits(late)
-        if self.tool != "none" and not self.complete and not late:
+        causes += self._exits()
+        if self.tool != "none" and not self.complete and not self._stopped():
             what = "the output of the test breaks off" if self.parsed.get("lines") else "the test has no output"
             causes.append(Cause(ERROR, "output-incomplete", what, UNKNOWN))
         return causes + self._place() + self._joined()
 
-    def _exits(self, late: str) -> list[Cause]:
+    def _exits(self) -> list[Cause]:
         causes = []
         counted = [pod for pod in self.pods if not self._worker(pod)]
         bad = [pod for pod in counted if pod.get("exitCode")]
         restarted = [pod for pod in self.pods if pod.get("restarts")]
-        for pod in bad[:8] if not late else ():
+        # what was stopped ended as it was told to
+        for pod in bad[:8] if not self._stopped() else ():
             text = f"{pod.get('name')} ended with {_status(pod['exitCode'])}"
             if self.complete:
                 text += ", although its output is complete"
-            code = "crash" if pod["exitCode"] > 128 else "exit-status"
+            code = "crash" if 128 < pod["exitCode"] < 160 else "exit-status"
             causes.append(Cause(ERROR, code, text, UNKNOWN, (pod.get("node") or "") if self.apart else ""))
-        if self.observed.get("phase") == "failed" and not bad and not late:
+        if self.observed.get("phase") == "failed" and not bad and not self._stopped():
             why = f": {self.observed['why']}" if self.observed.get("why") else ""
             causes.append(Cause(ERROR, "failed", f"the run failed{why}", UNKNOWN))
         if restarted:
@@ -264,9 +262,14 @@ class _Judgement:
             causes.append(Cause(ERROR, "restarted", f"{names} began anew in the middle of the test", UNKNOWN))
         return causes
 
+    def _stopped(self) -> bool:
+        return self._timed_out() in ("run", "silence")
+
     def _worker(self, pod: Mapping) -> bool:
         """A worker of mpirun is stopped when the launcher has ended: how it ends says nothing."""
-        return self.run.get("launcher") == "mpijob" and "launcher" not in str(pod.get("role") or pod.get("name") or "")
+        if self.run.get("launcher") != "mpijob" or pod.get("role") == "launcher":
+            return False
+        return pod.get("index") != 0 or any(other.get("role") == "launcher" for other in self.pods)
 
     def _place(self) -> list[Cause]:
         ran = {pod.get("node") for pod in self.pods}
@@ -399,13 +402,15 @@ def combine(
     asked: Iterable[str] | None = None,
     allow_unbounded: bool | Iterable[str] = False,
     cleared: Mapping[str, Iterable[str]] | None = None,
+    blamed: Mapping[str, Mapping[str, str]] | None = None,
 ) -> list[dict]:
     """A verdict per node: the worst of its required tests.
 
     `required` are categories, all that have a row without it; `asked` nodes get a verdict also without a row.
     `allow_unbounded`: whether pass_unbounded may open a gate, or the categories where it may. `cleared`: {category:
     [node]} that a search after a failing group found to be good; what only the group did is taken off such a node if
-    it passed a test of that category itself.
+    it passed a test of that category itself. `blamed`: {category: {node: text}} that it found to be bad or flaky: they
+    fail, and no longer for their group only.
 
     Gives [{node, verdict, mayOpenGate, attribution, reasons, tests: [{category, test, outcome, code, attribution,
     reasons, runs}]}], in the order of `asked`. A later row of the same run replaces one that says nothing about the
@@ -422,6 +427,7 @@ def combine(
     verdicts = []
     for node, categories in by_node.items():
         tests = [_of_category(name, categories.get(name, []), node in good.get(name, ())) for name in names]
+        tests = [_blamed(test, ((blamed or {}).get(test["category"]) or {}).get(node)) for test in tests]
         worst = min(tests, key=lambda test: ORDER.index(test["outcome"]), default=None)
         verdicts.append(
             {
@@ -442,8 +448,15 @@ def _opens(test: Mapping, allowed: bool | set[str]) -> bool:
     return test["outcome"] == PASS
 
 
+def _blamed(test: dict, text: str | None) -> dict:
+    if not text:
+        return test
+    own = test["attribution"] if test["outcome"] == FAIL and test["attribution"] != GROUP else UNKNOWN
+    return {**test, "outcome": FAIL, "code": "found", "attribution": own, "reasons": [text, *test["reasons"]]}
+
+
 def _replaced(old: Mapping, row: Mapping) -> bool:
-    same = (old["run"], old["result"]) == (row["run"], row["result"])
+    same = (old["run"], old.get("result")) == (row["run"], row.get("result"))
     return same and old["outcome"] not in (FAIL, HANG)
 
 

@@ -248,6 +248,31 @@ def test_nodes_of_the_same_kind(value, peers, outcome):
         assert "5 peers, median 400, MAD 1" in violation["text"]
 
 
+def test_who_is_a_peer():
+    def planned(*nodes: str, **more) -> dict:
+        return {"nodes": list(nodes), "test": "t", "spec": "s", "accelerator": "h100", "product": "p", **more}
+
+    def read(value: float, **more) -> dict:
+        return {"complete": True, "runs": runs(value), **more}
+
+    others = [
+        (planned("a"), read(1)),  # its own
+        (planned("b"), read(2)),
+        (planned("b", repeat=2), read(3)),  # once more the same node
+        (planned("c"), read(4, complete=False)),
+        (planned("d"), None),
+        (planned("e", accelerator="l40s"), read(5)),
+        (planned("f", spec="another"), read(6)),
+        (planned("a", "g"), read(7)),
+        (planned("h"), read(8)),
+    ]
+    found = bounds.peers(planned("a"), others)
+    assert [[one["metrics"]["busBandwidthGBps"]["value"] for one in peer] for peer in found] == [[2, 3], [8]]
+    # of several repeats the worst counts
+    loaded = bounds.load(resolved(bound("value >= fleet.median", minPeers=2)))
+    assert judge(loaded, runs(1), {"fleet": found})["violations"][0]["fleet"] == {"median": 5, "mad": 3, "count": 2}
+
+
 def test_fewer_peers_where_that_is_asked_for():
     found = judged(100, bound(FLEET, minPeers=2), fleet=[runs(400), runs(402)])
     assert found["violations"][0]["bound"] == 398

@@ -384,10 +384,29 @@ def test_how_the_workers_of_mpirun_are_stopped_says_nothing():
     assert told(rows_of(run_of(launcher="indexed-job"), collective(), observed))[0][0] == "error"
 
 
+def test_where_the_first_worker_is_the_launcher_its_end_counts():
+    observed = ended(PAIR)
+    observed["pods"] = [{**pod, "index": number} for number, pod in enumerate(observed["pods"][:2])]
+    observed["pods"][1]["exitCode"] = 143
+    assert told(rows_of(run_of(), collective(), observed))[0][0] == "pass"
+    observed["pods"][0]["exitCode"] = 1
+    assert told(rows_of(run_of(), collective(), observed))[0][0] == "error"
+
+
 def test_a_crash_is_told_to_the_search():
     rows = rows_of(run_of(), None, ended(PAIR, 139))
     assert rows[0]["outcome"] == "error" and for_search(rows)["outcome"] == "crash"
     assert "signal 11" in rows[0]["reasons"][0]
+
+
+def test_what_explains_most_stands_first():
+    text = "\n".join([*out.run()[:6], "node-a: Invalid number of GPUs: 8 requested but only 7 were found"])
+    rows = rows_of(run_of(), nccl.parse(text), ended(PAIR, 5))
+    assert rows[0]["code"] == "invalid-gpu-count" and rows[0]["attribution"] == "configuration"
+    assert len(rows[0]["reasons"]) > 2
+    assert rows_of(run_of(), nccl.parse(""), ended(PAIR, 137))[0]["code"] == "crash"
+    # of 166 on it is no signal
+    assert for_search(rows_of(run_of(), nccl.parse(""), ended(PAIR, 226)))["outcome"] == "error"
 
 
 @pytest.mark.parametrize("tool", sorted(set(GOOD)))
@@ -424,8 +443,16 @@ def test_a_collective_that_times_out_hangs():
 @pytest.mark.parametrize(
     ("observed", "outcome", "code"),
     [
-        ({"phase": "queued", "timedOut": "queue", "why": "quota of team-a is used up"}, "not_run", "queue-timeout"),
-        ({"phase": "starting", "timedOut": "start", "why": "0/8 nodes: too few GPUs"}, "not_run", "start-timeout"),
+        (
+            {"phase": "queued", "timedOut": "queue", "why": "quota of team-a is used up"},
+            "not_run",
+            "queue-timeout",
+        ),
+        (
+            {"phase": "starting", "timedOut": "start", "why": "0/8 nodes: too few GPUs"},
+            "not_run",
+            "start-timeout",
+        ),
         ({"phase": "running"}, "not_run", "not-ended"),
         ({"phase": "gone"}, "error", "objects-gone"),
         ({}, "not_run", "not-ended"),
@@ -529,6 +556,10 @@ def test_the_search_takes_a_groups_fail_off_a_node_that_passed_itself():
     assert verdict(failed, cleared={"a": ["n1"]}) == [("n1", "fail", False), ("n2", "fail", False)]
     assert verdict(failed + searched) == [("n1", "fail", False), ("n2", "fail", False)]
     assert verdict(failed + searched, cleared={"a": ["n1"]}) == [("n1", "pass", True), ("n2", "fail", False)]
+    (_one, other) = combine(failed + searched, cleared={"a": ["n1"]}, blamed={"a": {"n2": "failed with 3 partners"}})
+    assert (other["verdict"], other["attribution"]) == ("fail", "unknown")
+    assert other["reasons"][0] == "a: failed with 3 partners"
+    assert verdict([row("n1", "pass")], blamed={"a": {"n1": "flaky: 1 of 4"}}) == [("n1", "fail", False)]
     own = [row("n1", "fail", run="r4", attribution="hardware")]
     assert verdict(failed + searched + own, cleared={"a": ["n1"]})[0] == ("n1", "fail", False)
 
