@@ -82,6 +82,7 @@ class Planner:
         }
         self.categories = {category["name"]: category for category in self.spec["categories"]}
         self.resolved = self._resolve()
+        self._searched: dict[tuple[str, str], dict] = {}
 
     def _resolve(self) -> dict[tuple[str, str], dict]:
         """(category, accelerator) -> ResolvedTest."""
@@ -93,6 +94,7 @@ class Planner:
                 try:
                     key = (category["name"], accelerator)
                     found[key] = self.tests.resolve(category, category["options"], accelerator)
+                    found[key]["notes"] += bounds.load(found[key]).warnings
                 except FleetError as error:
                     errors.append(error)
                     problems += [problem for problem in error.problems if problem not in problems]
@@ -144,7 +146,17 @@ class Planner:
                     f"{name!r} is no node of this plan", path="nodes", hint=nearest(name, self.by_name)
                 )
         resolved = self.resolved[category, self.by_name[names[0]].accelerator]
+        if purpose != "screen":
+            resolved = self._shorter(category, self.by_name[names[0]].accelerator)
         return build(resolved, self._team(resolved, names), repeat, purpose)
+
+    def _shorter(self, name: str, accelerator: str) -> dict:
+        """The test as a search runs it, again and again."""
+        if (name, accelerator) not in self._searched:
+            category = self.categories[name]
+            options = {**category["options"], "testScale": DIAGNOSE}
+            self._searched[name, accelerator] = self.tests.resolve(category, options, accelerator)
+        return self._searched[name, accelerator]
 
     # ------------------------------------------------------------ one category
 
@@ -359,6 +371,8 @@ class Planner:
         found = [note for resolved in self.resolved.values() for note in resolved["notes"]]
         for name, category in self.categories.items():
             options = category["options"]
+            if options.get("testScale") == DIAGNOSE:
+                found.append(f"{name}: these are a search's first groups, others follow from their results")
             if options.get("testScale") == DIAGNOSE and options.get("repeatCount", 1) > 1:
                 found.append(
                     f"{name}: repeatCount has no meaning for testScale diagnose, the search repeats what it must"

@@ -510,6 +510,10 @@ def test_a_further_run_of_a_search():
     further = planner.run("nccl-all-reduce", ["gpu-007", "gpu-001"], repeat=2)
     assert further["nodes"] == names(1, 7)
     assert (further["purpose"], further["repeat"], further["expected"]["ranks"]) == ("isolate", 2, 16)
+    assert further["command"][-4:] == ["-n", "5", "-N", "1"]  # short, since a search has many
+    assert (further["limits"]["run"], first["limits"]["run"]) == (900, 3600)
+    again = planner.run("nccl-all-reduce", first["nodes"], 1, "screen")
+    assert again == first
     assert further["id"] == planner.run("nccl-all-reduce", names(1, 7), 2, "confirm")["id"] != first["id"]
     with pytest.raises(InvalidDocument, match="'gpu-009' is no node of this plan"):
         planner.run("nccl-all-reduce", names(9))
