@@ -14,6 +14,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ansible_collections.goodput.fleet.plugins.module_utils.gates import gate as gates
 from ansible_collections.goodput.fleet.plugins.module_utils.quarantine import moments, scope
 from ansible_collections.goodput.fleet.plugins.module_utils.records import digest, schema, yamltree
 from ansible_collections.goodput.fleet.plugins.module_utils.records.cel import CelError, Expression
@@ -167,10 +168,14 @@ def _names(document: yamltree.Document, spec: dict) -> list[Problem]:
 
 
 def _bounds(document: yamltree.Document, spec: dict) -> list[Problem]:
-    """A gate that does nothing would be counted and hold nobody back."""
+    """A gate that does nothing, or that no node takes, would be counted and hold nobody back."""
     problems = []
     for index, rule in enumerate(spec["rules"]):
         gate = rule.get("gate", {})
+        if gate.get("taint"):
+            for wrong in gates.problems({"owner": OWNER, "taint": gate["taint"]}):
+                path = ("spec", "rules", index, "gate", *wrong.path.split("."))
+                problems.append(document.problem(path, "bad-taint", wrong.message, wrong.hint))
         if gate.get("taint", "") is None and not gate.get("cordon", False):
             path = ("spec", "rules", index, "gate", "taint")
             hint = "name a taint, leave it out for the owner's own, or set cordon: true"

@@ -11,6 +11,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.records.errors impor
 from . import made
 
 SHIPPED = sorted((Path(__file__).parents[3] / "gitops/catalog/policies").glob("*.yaml"))
+TAINT, UNSCHEDULABLE = "gate: {{taint: {{key: {}, effect: NoSchedule}}}}", "node.kubernetes.io/unschedulable"
 HEAD = """\
 apiVersion: goodput.fleet/v1alpha1
 kind: QuarantinePolicy
@@ -81,6 +82,12 @@ def test_every_broken_rule_is_told_at_once_with_line_and_column():
         ("  rules: [{name: a}]\n", "'expression' is missing"),
         ("  rules: [{name: a, expression: 'true', gate: {taint: {key: a, effect: NoRun}}}]\n", "NoExecute"),
         ("  rules: [{name: a, expression: 'true', gate: {taint: null}}]\n", "the gate has neither taint nor cordon"),
+        (
+            f"  rules: [{{name: a, expression: 'true', {TAINT.format('a..b/c')}}}]\n",
+            "'a..b/c' is not the key of a taint",
+        ),
+        (f"  rules: [{{name: a, expression: 'true', {TAINT.format('a.-b/c')}}}]\n", "spec.rules[0].gate.taint.key"),
+        (f"  rules: [{{name: a, expression: 'true', {TAINT.format(UNSCHEDULABLE)}}}]\n", "node controller's own taint"),
         ("  rules: [{name: a, expression: 'true', gate: {owner: A_b}}]\n", "spec.rules[0].gate.owner"),
         ("  rules: [{name: a, expression: 'true', classes: [applications]}]\n", "did you mean 'application'?"),
     ],
