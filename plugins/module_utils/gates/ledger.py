@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -37,6 +38,8 @@ KEEP = timedelta(days=30)
 LIMIT = 900_000  # bytes; a ConfigMap holds 1 MiB
 ATTEMPTS = 40
 _TEXTS = ("node", "domain", "owner", "rule", "ruleDigest", "evidence", "at")
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_SUBDOMAIN = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 Admit = Callable[[list[dict], list[dict]], tuple[list[dict], list[dict]]]
 
@@ -58,7 +61,11 @@ class Reserved:
 
 
 def read(client, namespace: str = NAMESPACE, name: str = NAME) -> Ledger:
-    """Raises InvalidDocument for content that cannot be read, and what the client raises."""
+    """Raises InvalidDocument for names that are none or content that cannot be read, and what the client raises."""
+    for option, value, pattern in (("ledger_namespace", namespace, _LABEL), ("ledger_name", name, _SUBDOMAIN)):
+        if not pattern.fullmatch(value):
+            hint = "lower-case letters, digits and '-'" + (" or '.'" if pattern is _SUBDOMAIN else ", at most 63")
+            raise InvalidDocument(f"{value!r} is not the name of one", path=option, hint=hint)
     found = client.find(f"{_path(namespace)}/{name}")
     if found is None:
         return Ledger([])

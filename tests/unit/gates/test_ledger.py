@@ -165,6 +165,22 @@ def test_a_gate_that_was_written_is_noted():
     assert server.writes == 2
 
 
+@pytest.mark.parametrize(
+    ("namespace", "name", "option"),
+    [
+        ("", NAME, "ledger_namespace"),
+        ("a/b", NAME, "ledger_namespace"),
+        ("A", NAME, "ledger_namespace"),
+        (SPACE, "", "ledger_name"),
+        (SPACE, "../x", "ledger_name"),
+        (SPACE, "a?b", "ledger_name"),
+    ],
+)
+def test_a_breaker_without_a_memory_is_an_error(namespace, name, option):
+    with pytest.raises(InvalidDocument, match=option):
+        ledger.read(Server(), namespace, name)
+
+
 def test_newer_faults_that_a_gate_stands_for_are_noted():
     server = Server()
     reserve(server, entry("a"), entry("b"))
