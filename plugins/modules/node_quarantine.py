@@ -309,7 +309,7 @@ def main() -> None:
         msg=outcome.line(decision, results, module.check_mode),
         summary=outcome.lines(decision, results, answer["unparsed"]),
         changed=any(each["changed"] for each in results),
-        gated=[each["node"] for each in results if each["status"] in ("held", "unchanged")],
+        gated=outcome.nodes_of(results, outcome.SHUT),
         tripped=decision["breaker"]["tripped"],
         failures=failures,
     )

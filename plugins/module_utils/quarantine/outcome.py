@@ -12,8 +12,10 @@ import sys
 from collections.abc import Iterable, Mapping
 
 from ansible_collections.goodput.fleet.plugins.module_utils.quarantine import moments
+from ansible_collections.goodput.fleet.plugins.module_utils.quarantine.active import NO_NODE
 
 SHUT = ("held", "unchanged")  # what a gate's result says when the node is closed by it
+BAD = ("refused", "failed")
 SHOWN = 8  # nodes named in one line
 
 
@@ -73,8 +75,7 @@ def failures(decision: Mapping, results: Iterable[Mapping]) -> list[str]:
 
 def line(decision: Mapping, results: list[Mapping], planned: bool) -> str:
     """The decision in one line."""
-    new = [each["node"] for each in results if each["status"] == "held"]
-    bad = [each["node"] for each in results if each["status"] not in SHUT]
+    new, bad = nodes_of(results, ("held",)), nodes_of(results, BAD)
     parts = [f"{decision['mode']}: {count(decision['counts']['incidents'], 'incident')}"]
     if new:
         parts.append(f"{'would gate' if planned else 'gated'} {names(new)}")
@@ -88,6 +89,11 @@ def line(decision: Mapping, results: list[Mapping], planned: bool) -> str:
         nodes = sorted({each["node"] for each in decision[key]})
         if nodes:
             parts.append(f"{words}: {names(nodes)}")
+    strangers = sorted({each["node"] for each in decision["ignored"] if each["why"] == NO_NODE})
+    if strangers:
+        parts.append(
+            f"ignored, for the fleet has no such {'node' if len(strangers) == 1 else 'nodes'}: {names(strangers)}"
+        )
     for scope in decision["breaker"]["scopes"]:
         if scope["tripped"]:
             where = scope["domain"] or "the fleet"
@@ -119,6 +125,11 @@ def lines(decision: Mapping, results: Iterable[Mapping], unparsed: list[Mapping]
         where = f"{first['source']}:{first['line']}" if first.get("line") else first["source"]
         text.append(f"{count(len(unparsed), 'report')} could not be read, the first {where}: {first['reason']}")
     return text
+
+
+def nodes_of(results: Iterable[Mapping], statuses: Iterable[str]) -> list[str]:
+    """The nodes of these results, each once: it may have gates of several owners."""
+    return list(dict.fromkeys(each["node"] for each in results if each["status"] in statuses))
 
 
 def count(number: int, word: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.goodput.fleet.plugins.module_utils.quarantine import outcome
+from ansible_collections.goodput.fleet.plugins.module_utils.quarantine.active import NO_NODE
 
 
 def gate(node: str, **fields) -> dict:
@@ -78,6 +79,15 @@ def test_one_line():
     assert line.startswith("enforce: 1 incident; gated a; could not gate b; BLOCKED by the breaker: n0, n1, n10, ")
     assert "and 4 more" in line and line.endswith("breaker of the fleet tripped at 2 of 2 in 1h")
     assert "would gate a" in outcome.line(found, [result("a")], planned=True)
+
+
+def test_nodes_are_named_once_and_strangers_are_told():
+    strangers = [{"event": "e", "node": node, "why": NO_NODE} for node in ("GPU-0001", "GPU-0001", "other")]
+    found = decision(ignored=[*strangers, {"event": "f", "node": "a", "why": "history"}])
+    results = [result("a"), {**result("a"), "owner": "maintenance"}]
+    assert outcome.nodes_of(results, outcome.SHUT) == ["a"]
+    line = outcome.line(found, results, False)
+    assert line == "enforce: 0 incidents; gated a; ignored, for the fleet has no such nodes: GPU-0001, other"
 
 
 def test_a_line_for_each_node():
