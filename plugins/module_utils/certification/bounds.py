@@ -75,14 +75,9 @@ class Bounds:
     warnings: tuple[str, ...] = field(default=())
 
 
-def load(resolved: Mapping, elsewhere: Iterable[str] = ()) -> Bounds:
-    """The bounds of a resolved test. Raises InvalidDocument with every problem.
-
-    A metric that the test does not have is refused, but for those of `elsewhere`, the metrics of other tests: bounds
-    are often given for all categories at once. They are warned of, and a run that has no such metric is not measured.
-    """
+def load(resolved: Mapping) -> Bounds:
+    """The bounds of a resolved test, or of a run. Raises InvalidDocument with every problem."""
     metrics, tool = resolved["metrics"], resolved["parser"]["tool"]
-    elsewhere = set(elsewhere)
     entries: list[Bound] = []
     problems: list[Problem] = []
     warnings: list[str] = []
@@ -95,10 +90,8 @@ def load(resolved: Mapping, elsewhere: Iterable[str] = ()) -> Bounds:
             path, listed = f"{path}bounds[{listed}]", listed + 1
         if not _known(name, metrics, tool):
             message = f"{resolved['category']} does not measure {name!r}"
-            if name not in elsewhere:
-                problems.append(Problem("unknown-metric", message, path=path, hint=_valid(name, metrics, tool)))
-                continue
-            warnings.append(f"{path}: {message}, so that no node can pass it")
+            problems.append(Problem("unknown-metric", message, path=path, hint=_valid(name, metrics, tool)))
+            continue
         if given.get("size") not in (None, "") and name not in PER_SIZE:
             hint = f"valid: {', '.join(sorted(set(PER_SIZE) & set(metrics)) or PER_SIZE)}"
             problems.append(Problem("bad-size", f"{name} is not measured per message size", path=path, hint=hint))

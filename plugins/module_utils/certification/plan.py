@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ansible_collections.goodput.fleet.plugins.module_utils.certification import catalogue, grouping, timetable
+from ansible_collections.goodput.fleet.plugins.module_utils.certification import bounds, catalogue, grouping, timetable
 from ansible_collections.goodput.fleet.plugins.module_utils.certification import nodes as nodes_
 from ansible_collections.goodput.fleet.plugins.module_utils.certification.isolation import plan as isolation
 from ansible_collections.goodput.fleet.plugins.module_utils.certification.nodes import Node
@@ -35,8 +35,8 @@ OPTIONS = {
     "includeCordoned": False,
 }
 DIAGNOSE = "diagnose"
-# tools that tell pass from fail by themselves
-JUDGES = ("dcgm_diag", "gpu_burn")
+# tools whose output is a pass or none by itself
+JUDGES = ("dcgm_diag",)
 
 
 def plan(

@@ -102,12 +102,6 @@ def test_all_faults_at_once_and_the_nearest_metric():
     assert third.code == "bad-size" and "valid: busBandwidthGBps" in third.hint
 
 
-def test_a_metric_of_another_test_is_warned_of_and_not_measured():
-    loaded = bounds.load(resolved(bound("value <= 2", "avgStepTimeSec")), elsewhere=["avgStepTimeSec"])
-    assert "no node can pass it" in loaded.warnings[0]
-    assert judge(loaded, runs(300))["notMeasured"][0]["metric"] == "avgStepTimeSec"
-
-
 def test_parsers_that_name_metrics_after_their_output():
     loaded = bounds.load(resolved(bound("value >= 20", "pcie.bandwidth.min"), tool="dcgm_diag", metrics={}))
     assert judge(loaded, runs(25, "pcie.bandwidth.min"))["violations"] == []

@@ -658,3 +658,14 @@ def test_no_node_is_forgotten_and_no_limit_passed(nodes, category, options, limi
     total = sum(run["limits"]["run"] for run in found["runs"])
     assert longest <= found["longestPathMinutes"] * 60 <= total
     assert plan.describe(found)
+
+
+def test_bounds_are_read_before_anything_runs():
+    typo = {**ALL_REDUCE, "options": {"thresholds": {"busBandwithGBps": "value >= 300"}}}
+    with pytest.raises(InvalidDocument, match="did you mean 'busBandwidthGBps'"):
+        make(fleet(2), typo)
+    broken = {**ALL_REDUCE, "options": {"thresholds": {"busBandwidthGBps": "value >="}}}
+    with pytest.raises(InvalidDocument, match="line 1, column 9: ends too early"):
+        make(fleet(2), broken)
+    backwards = {**ALL_REDUCE, "options": {"thresholds": {"busBandwidthGBps": "value <= 300"}}}
+    assert any("lets low values pass" in note for note in make(fleet(2), backwards)["notes"])
