@@ -6,7 +6,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: report
-short_description: Write drift, component health and install summaries as report files
+short_description: Write drift, component health, installs and certifications as report files
 version_added: 1.0.0
 author:
   - goodput.fleet contributors (@goodput)
@@ -17,6 +17,9 @@ description:
     same files.
   - What could not be determined is never reported as passed. It is an C(error) in JUnit, and a result of level
     C(error) in SARIF.
+  - Of a certification, JUnit has a case for each node and test. Only a pass is passed. What failed or hung is a
+    C(failure), a test that was blocked, skipped or not measured is an C(error), and one that passed for want of a bound
+    is C(skipped).
 requirements:
   - jsonschema (Python package), with O(drift)
   - jinja2 (Python package), for the HTML page
@@ -48,7 +51,8 @@ options:
     type: str
   formats:
     description:
-      - What to write. V(json) writes each document as it is, to C(drift.json), C(health.json) and C(install.json).
+      - What to write. V(json) writes each document as it is, to C(drift.json), C(health.json), C(install.json) and
+        C(certification.json).
     type: list
     elements: str
     choices: [html, json, junit, markdown, sarif]
@@ -86,6 +90,13 @@ options:
         type: list
         elements: dict
         default: []
+  certification:
+    description:
+      - The results document of a certification, such as the C(results.json) of its evidence.
+      - The HTML page shows its bandwidth by message size and the values of its nodes as plots, and names the nodes
+        that stand out.
+    type: dict
+    version_added: 1.1.0
   source:
     description:
       - File in the repository that SARIF results are shown at, such as C(clusters/prod-1/recipe.lock.yaml). GitHub
@@ -109,6 +120,12 @@ EXAMPLES = r"""
     formats: [html, json, junit, markdown, sarif]
     drift: "{{ drift.report }}"
     source: clusters/prod-1/recipe.lock.yaml
+
+- name: Show what a certification found
+  goodput.fleet.report:
+    dest: reports/acceptance
+    formats: [html, json, junit, markdown]
+    certification: "{{ lookup('ansible.builtin.file', 'evidence/acceptance-3f1b2c4d5e6f/results.json') | from_json }}"
 
 - name: Show what an installation did
   goodput.fleet.report:
@@ -174,6 +191,7 @@ INSTALL = {
     "facts": {"type": "dict", "default": {}},
     "steps": {"type": "list", "elements": "dict", "default": []},
 }
+DOCUMENTS = ("drift", "health", "install", "certification")
 FORMATS = ["html", "json", "junit", "markdown", "sarif"]
 ARGUMENTS = {
     "dest": {"type": "path", "required": True},
@@ -183,14 +201,15 @@ ARGUMENTS = {
     "drift": {"type": "dict"},
     "health": {"type": "dict"},
     "install": {"type": "dict", "options": INSTALL},
+    "certification": {"type": "dict"},
     "source": {"type": "str", "default": ""},
 }
 
 
 def main():
-    module = AnsibleModule(ARGUMENTS, supports_check_mode=True, required_one_of=[("drift", "health", "install")])
+    module = AnsibleModule(ARGUMENTS, supports_check_mode=True, required_one_of=[DOCUMENTS])
     given = module.params
-    documents = {key: given[key] for key in ("drift", "health", "install")}
+    documents = {key: given[key] for key in DOCUMENTS}
     try:
         parts = files.check(**documents)
         title = given["title"] or files.title(parts)

@@ -18,6 +18,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.records.errors impor
     nearest,
 )
 from ansible_collections.goodput.fleet.plugins.module_utils.records.schemas import driftreport
+from ansible_collections.goodput.fleet.plugins.module_utils.reports import certification as certifications
 from ansible_collections.goodput.fleet.plugins.module_utils.reports import html, junit, markdown, sarif
 from ansible_collections.goodput.fleet.plugins.module_utils.reports.model import STEPS, Section, sections
 
@@ -25,7 +26,9 @@ SCHEMA = driftreport.SCHEMA  # imported by name, because Ansible carries only su
 FORMATS = {"markdown": ".md", "junit": ".junit.xml", "sarif": ".sarif", "html": ".html"}
 
 
-def check(drift: dict | None, health: dict | None, install: dict | None) -> list[Section]:
+def check(
+    drift: dict | None, health: dict | None, install: dict | None, certification: dict | None = None
+) -> list[Section]:
     """The sections of documents that are sound. Raises InvalidDocument with everything that is wrong."""
     problems = []
     if drift:
@@ -34,11 +37,14 @@ def check(drift: dict | None, health: dict | None, install: dict | None) -> list
         problems += _shape("health", health, "components", ("name", "status"))
     if install:
         problems += _shape("install", install, "steps", ("name",)) or _states(install)
-    if not (drift or health or install):
-        problems.append(Problem("empty", "there is nothing to report", hint="give drift, health or install"))
+    if certification:
+        problems += certifications.check(certification)
+    if not (drift or health or install or certification):
+        hint = "give drift, health, install or certification"
+        problems.append(Problem("empty", "there is nothing to report", hint=hint))
     if problems:
         raise InvalidDocument(problems)
-    return sections(drift, health, install)
+    return sections(drift, health, install) + ([certifications.section(certification)] if certification else [])
 
 
 def _shape(name: str, document: dict, key: str, needed: tuple[str, ...]) -> list[Problem]:
@@ -74,9 +80,10 @@ def render(
     health: dict | None = None,
     install: dict | None = None,
     source: str = "",
+    certification: dict | None = None,
 ) -> dict[str, bytes]:
     """{file name: content}. Pages are STEM.*; with json each document becomes a file of its own, as it is."""
-    parts = check(drift, health, install)
+    parts = check(drift, health, install, certification)
     if os.path.basename(stem) != stem or stem in ("", ".", ".."):
         raise InvalidDocument(f"{stem!r} is not the name of a file", path="name", code="bad-name")
     writers = {
@@ -91,6 +98,7 @@ def render(
     for name in formats:
         if name == "json":
             documents = {"drift": drift, "health": _lasting(health), "install": install}
+            documents["certification"] = certification
             files |= {f"{kind}.json": pretty(document) for kind, document in documents.items() if document}
         else:
             files[stem + FORMATS[name]] = writers[name]()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import Unavailable
+from ansible_collections.goodput.fleet.plugins.module_utils.reports import plots
 from ansible_collections.goodput.fleet.plugins.module_utils.reports.model import Section, overall, some
 from ansible_collections.goodput.fleet.plugins.module_utils.reports.page import TEMPLATE
 from ansible_collections.goodput.fleet.plugins.module_utils.reports.words import (
@@ -19,6 +20,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.reports.words import
 )
 
 ROWS = 2000  # per table
+PLOTS = 60
 NODES = 6  # the others are one click away
 
 
@@ -69,4 +71,21 @@ def _section(part: Section) -> dict:
         "unread": unread,
         "healthy": [row.component for row in part.of("pass")] if part.kind == "health" else [],
         "lists": part.lists,
+        "plots": _plots(part),
     }
+
+
+def _plots(part: Section) -> list[tuple[str, str]]:
+    """(caption, SVG) of each plot that has something to draw."""
+    drawn = [
+        (
+            f"{plot.get('category')}: {plot.get('value')} by message size, range and median of all groups",
+            plots.by_size(plot),
+        )
+        for plot in part.plots.get("sizes", ())
+    ]
+    drawn += [
+        (f"{plot.get('category')}: {plot.get('metric')}, each node from low to high", plots.by_node(plot))
+        for plot in part.plots.get("nodes", ())
+    ]
+    return [(caption, svg) for caption, svg in drawn if svg][:PLOTS]

@@ -1,13 +1,13 @@
 # Copyright (c) 2026 goodput.fleet contributors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What reports are made from: a DriftReport, component health or an install summary, brought to one form. Pure."""
+"""What reports are made from: a document of another module, brought to one form. Pure."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 ORDER = ("fail", "unknown", "pass")  # the worst verdict is the verdict of the whole
 STEPS = ("ok", "changed", "planned", "skipped", "failed", "unknown")
@@ -34,7 +34,7 @@ class Row:
 class Section:
     """One document: its rows, what else there is to know, and lists of names."""
 
-    kind: str  # drift | health | install
+    kind: str  # drift | health | install | certification
     name: str
     status: str
     verdict: str  # fail | unknown | pass
@@ -42,6 +42,7 @@ class Section:
     rows: tuple[Row, ...]
     facts: tuple[tuple[str, str], ...] = ()
     lists: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    plots: dict[str, list[dict]] = field(default_factory=dict)
 
     def of(self, *verdicts: str) -> list[Row]:
         """The rows with one of the verdicts."""

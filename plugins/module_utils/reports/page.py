@@ -59,6 +59,13 @@ td.nodes code { white-space: nowrap; }
 code { font: .88em ui-monospace, monospace; background: var(--code); border-radius: 4px; padding: 1px 4px;
   overflow-wrap: anywhere; }
 details { display: inline; } summary { cursor: pointer; color: var(--quiet); display: inline; }
+figure { margin: 20px 0 0; } figcaption { color: var(--quiet); font-size: .92rem; font-weight: 600; }
+.plot { width: 100%; max-width: 900px; height: auto; display: block; font-size: 12px; }
+.plot text { fill: var(--ink); } .plot text.quiet { fill: var(--quiet); } .plot text.bad { fill: var(--fail); }
+.plot polyline { fill: none; stroke-width: 1.5; } .plot .grid { stroke: var(--line); stroke-width: 1; }
+.plot .band { fill: var(--note-soft); } .plot .median { stroke: var(--note); } .plot .node { fill: var(--note); }
+.plot .limit { stroke: var(--warn); stroke-dasharray: 6 4; }
+.plot polyline.outlier { stroke: var(--fail); } .plot circle.outlier { fill: var(--fail); }
 .told { margin: 6px 0 0; }
 .names { margin: 0; line-height: 1.9; } .quiet { color: var(--quiet); }
 @media print {
@@ -130,6 +137,12 @@ TEMPLATE = (
 {% endfor %}
 </dl>
 {% endif %}
+{% for caption, svg in part.plots %}
+<figure>
+<figcaption>{{ caption }}</figcaption>
+{{ svg | safe }}
+</figure>
+{% endfor %}
 {% if part.rows %}
 <div class="wide"><table>
 <thead><tr>{% for header in part.columns.values() %}<th scope="col">{{ header }}</th>{% endfor %}</tr></thead>

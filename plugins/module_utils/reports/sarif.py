@@ -61,12 +61,18 @@ def _result(part: Section, row: Row, ids: list[str], source: str) -> dict:
     return {
         "ruleId": _rule(part, row),
         "ruleIndex": ids.index(_rule(part, row)),
-        "level": "error" if row.verdict == "unknown" else LEVELS.get(row.severity, "error"),
+        "level": _level(row),
         "message": {"text": f"{TITLES[part.kind]}: {told}" + (f"\nNext: {row.hint}" if row.hint else "")},
         "locations": [location],
         "partialFingerprints": {"goodput/v1": fingerprint},
         "properties": {key: value for key, value in about.items() if value not in (None, "", [])},
     }
+
+
+def _level(row: Row) -> str:
+    return (
+        "error" if row.verdict == "unknown" else LEVELS.get(row.severity, "note" if row.verdict == "note" else "error")
+    )
 
 
 def _uri(path: str) -> str:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-TITLES = {"drift": "Drift", "health": "Component health", "install": "Install"}
+TITLES = {"drift": "Drift", "health": "Component health", "install": "Install", "certification": "Certification"}
 VERDICTS = {
     "pass": "All is as it should be",
     "fail": "Something is not as it should be",
@@ -17,6 +17,10 @@ STATUS = {
     "unknown": "unknown",
     "healthy": "healthy",
     "unhealthy": "unhealthy",
+    "pass_unbounded": "passed, without a bound",
+    "pass": "passed",
+    "fail": "failed",
+    "incomplete": "incomplete",
 }
 # per document: the fields worth a column, and what they are called
 COLUMNS = {
@@ -40,6 +44,15 @@ COLUMNS = {
         "hint": "What to do next",
     },
     "install": {"severity": "Status", "component": "Step", "message": "What happened", "hint": "What to do next"},
+    "certification": {
+        "severity": "Outcome",
+        "component": "Node",
+        "path": "Category",
+        "expected": "Bound",
+        "found": "Measured",
+        "message": "Why",
+        "hint": "Where to look",
+    },
     "part": {"path": "Part", "message": "Why", "hint": "What to do next"},
 }
 
