@@ -513,6 +513,30 @@ def test_the_playbook(cluster, tmp_path: Path):
     assert "changed=0" in playbook(tmp_path, *rollback)
 
 
+def test_a_rollback_by_the_playbook_is_of_every_owner_and_of_that_rule_only(cluster, tmp_path: Path):
+    gates = {"fell": {"owner": "maintenance"}, "echo": {}}
+    expressions = {"fell": "event.isFatal", "echo": "event.isFatal && event.nodeName.endsWith('8')"}
+    rules = [{"name": each, "expression": expressions[each], "gate": gates[each]} for each in gates]
+    found = quarantine(cluster, events=fell_off(cluster, 7, 8), policy=policy(rules=rules))
+    assert found["gated"] == [name(7), name(8)]
+    site = {"quarantine_kubeconfig": str(cluster.kubeconfig), "quarantine_rollback_rule": "fall"}
+    out = playbook(tmp_path, site, "-e", "goodput_mode=enforce")
+    assert "no gate is of rule fall; gates are of echo, fell" in out and "changed=0" in out
+    site["quarantine_rollback_rule"] = "fell"
+    out = playbook(tmp_path, site)
+    assert "2 nodes would be released; goodput_mode is observe" in out
+    out = playbook(tmp_path, site, "-e", "goodput_mode=enforce")
+    assert "2 nodes released" in out
+    left = {node["metadata"]["name"]: node["spec"].get("taints") for node in cluster.api.list("/api/v1/nodes")}
+    assert [taint["key"] for taint in left[name(8)]] == [GATE] and not left[name(7)]
+
+
+def test_a_variable_that_the_role_does_not_know_stops_it(cluster, tmp_path: Path):
+    site = {"quarantine_kubeconfig": str(cluster.kubeconfig), "quarantine_selektor": "pool=a"}
+    out = playbook(tmp_path, site, fails=True)
+    assert "quarantine_selektor" in out and "quarantine_selector" in out
+
+
 def test_the_playbook_collects_on_nodes(cluster, tmp_path: Path):
     """Hosts that are this machine; their journal is a script's, and the GPUs of one cannot be seen."""
     tools = tmp_path / "bin"
@@ -542,12 +566,12 @@ def test_the_playbook_collects_on_nodes(cluster, tmp_path: Path):
     assert f"{name(8)}: unknown: " in out  # what cannot be seen gates nothing
 
 
-def playbook(folder: Path, variables: dict, *options: str, **environment: str) -> str:
+def playbook(folder: Path, variables: dict, *options: str, fails: bool = False, **environment: str) -> str:
     (folder / "site.yml").write_text(yaml.safe_dump(variables))
     command = ["-m", "ansible", "playbook", "goodput.fleet.quarantine", "-e", "@site.yml", *options]
     bare = {key: value for key, value in os.environ.items() if not key.startswith(modules.FOREIGN)}
     env = {**bare, "ANSIBLE_COLLECTIONS_PATH": str(modules.ROOT / ".build/collections"), "ANSIBLE_NOCOLOR": "1"}
     env |= {"ANSIBLE_LOCALHOST_WARNING": "False", "ANSIBLE_INVENTORY_UNPARSED_WARNING": "False", **environment}
     done = subprocess.run([sys.executable, *command], cwd=folder, env=env, capture_output=True, text=True)
-    assert done.returncode == 0 and "WARNING" not in done.stderr, done.stdout + done.stderr
-    return done.stdout
+    assert (done.returncode != 0) is fails and "WARNING" not in done.stderr, done.stdout + done.stderr
+    return done.stdout + done.stderr * fails
