@@ -25,24 +25,20 @@ manifest.json, so that evidence which is half written never verifies.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import math
 import os
 import re
-import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
 
-from ansible_collections.goodput.fleet.plugins.module_utils.certification import storedlogs
+from ansible_collections.goodput.fleet.plugins.module_utils.certification import durable, storedlogs
 from ansible_collections.goodput.fleet.plugins.module_utils.certification.parsers.streams import Text
 from ansible_collections.goodput.fleet.plugins.module_utils.records import closedworld, digest, signing
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import (
     Conflict,
-    FleetError,
     InvalidDocument,
     Problem,
-    Unavailable,
 )
 
 CERTIFICATION = "certification.json"
@@ -53,7 +49,6 @@ _ASIDE = (MANIFEST, SIGNATURE)
 _RUN_ID = re.compile(r"[0-9a-f]{12,64}")
 _POD = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
-_UNFINISHED = ".unfinished-"
 _WORDS = closedworld.Words(
     folder="evidence",
     changed="was changed after it was recorded",
@@ -95,16 +90,16 @@ class Evidence:
             "nodes": sorted(set(nodes)),
         }
         path = os.path.join(base, f"{name}-{about['identity'].removeprefix('sha256:')[:12]}")
-        with _disk(path):
+        with durable.disk(path):
             os.makedirs(path, exist_ok=True)
-            handle = _lock(path)
+            handle = durable.lock(path)
             try:
-                for left in _unfinished(path):
-                    _remove(left)
+                for left in durable.unfinished(path):
+                    durable.remove(left)
                 there = _load(os.path.join(path, CERTIFICATION))
                 if there is None:
                     _discard_seal(path)
-                    _replace(path, CERTIFICATION, pretty(about))
+                    durable.replace(path, CERTIFICATION, pretty(about))
                 elif _identity_of(there) != about["identity"]:
                     what = "holds the evidence of another certification, or was changed"
                     raise Conflict(Problem("other-evidence", what, path, hint="name another folder"))
@@ -138,7 +133,7 @@ class Evidence:
 
     def runs(self) -> list[str]:
         """Ids of the recorded runs."""
-        with _disk(self.path), contextlib.suppress(FileNotFoundError):
+        with durable.disk(self.path), contextlib.suppress(FileNotFoundError):
             return sorted(name for name in os.listdir(os.path.join(self.path, "runs")) if _RUN_ID.fullmatch(name))
         return []
 
@@ -149,25 +144,25 @@ class Evidence:
             if not _POD.fullmatch(pod):
                 raise InvalidDocument(f"{pod!r} is not the name of a pod", path="logs", hint="such as gp-1f2e-0")
         parts = {"run": run, "parsed": parsed, "observed": observed, "outcome": outcome}
-        with _disk(place):
-            work, old = (tempfile.mkdtemp(prefix=_UNFINISHED, dir=self.path) for _each in range(2))
+        with durable.disk(place):
+            work, old = (tempfile.mkdtemp(prefix=durable.UNFINISHED, dir=self.path) for _each in range(2))
             try:
                 os.chmod(work, 0o755)
                 for pod, text in sorted(logs.items()):
                     os.makedirs(os.path.join(work, "logs"), exist_ok=True)
                     _store(os.path.join(work, "logs", f"{pod}.log"), text)
                 for name, data in parts.items():
-                    _write(os.path.join(work, f"{name}.json"), pretty(data))
-                _sync_folders(work)
+                    durable.write(os.path.join(work, f"{name}.json"), pretty(data))
+                durable.sync_folders(work)
                 _discard_seal(self.path)
                 os.makedirs(os.path.dirname(place), exist_ok=True)
                 if os.path.lexists(place):
                     os.rename(place, old)
                 os.rename(work, place)
             finally:
-                _remove(work)
-                _remove(old)
-            _sync(os.path.dirname(place))
+                durable.remove(work)
+                durable.remove(old)
+            durable.sync(os.path.dirname(place))
 
     # ------------------------------------------------------------ the whole
 
@@ -180,19 +175,23 @@ class Evidence:
             raise InvalidDocument(f"the file {fault}", path="name", code="unsafe-path")
         content = data if isinstance(data, bytes) else pretty(data)
         path = os.path.join(self.path, name)
-        with _disk(path):
+        with durable.disk(path):
             if closedworld.read(path) != content:
                 _discard_seal(self.path)
                 os.makedirs(os.path.dirname(path), exist_ok=True)
-                _replace(self.path, name, content)
+                durable.replace(self.path, name, content)
+
+    def read(self, name: str) -> object | None:
+        """What `write` stored; None where there is nothing, or nothing that can be read."""
+        return _load(os.path.join(self.path, name))
 
     def seal(self, signing_key: str | None = None) -> str:
         """Writes the manifest, signed by the Ed25519 key (PEM) if there is one; its `sha256:HEX`.
 
         The same files give the same manifest. Raises InvalidDocument for a bad key.
         """
-        with _disk(self.path):
-            _drop_empty(self.path)
+        with durable.disk(self.path):
+            durable.drop_empty(self.path)
             files = {
                 path: closedworld.digest(os.path.join(self.path, path))
                 for path, _mode in closedworld.entries(self.path)
@@ -213,8 +212,8 @@ class Evidence:
             if here != [content, signature]:
                 _discard_seal(self.path)
                 if signature is not None:
-                    _replace(self.path, SIGNATURE, signature)
-                _replace(self.path, MANIFEST, content)
+                    durable.replace(self.path, SIGNATURE, signature)
+                durable.replace(self.path, MANIFEST, content)
         return digest.sha256_bytes(content)
 
 
@@ -223,7 +222,7 @@ def earlier(base: str, run: Mapping) -> dict | None:
 
     Its outcome was judged by that certification's bounds, and is not given.
     """
-    with _disk(base), contextlib.suppress(FileNotFoundError):
+    with durable.disk(base), contextlib.suppress(FileNotFoundError):
         for name in sorted(os.listdir(base)):
             stored = _load_run(os.path.join(base, name), run["id"])
             if stored and _equal(stored["run"], run):
@@ -308,64 +307,17 @@ def _run_id(text: str) -> str:
     return text
 
 
-# ---------------------------------------------------------------- the disk
-
-
-@contextlib.contextmanager
-def _disk(path: str):
-    try:
-        yield
-    except FleetError:
-        raise
-    except OSError as error:
-        what = f"cannot keep the evidence: {error.strerror or error}"
-        raise Unavailable(Problem("disk", what, str(error.filename or path))) from error
-
-
-def _lock(path: str) -> int:
-    """Held until it is closed, which the system does for a process that dies."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(handle)
-        what = "is in use by another run of the same certification"
-        raise Conflict(Problem("in-use", what, path, hint="wait for it, or stop it")) from None
-    except OSError:
-        pass  # some network file systems know no locks
-    return handle
-
-
 def _discard_seal(path: str) -> None:
     for name in _ASIDE:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(path, name))
 
 
-def _drop_empty(path: str) -> None:
-    """A manifest lists files, so that a folder without any would be one too many."""
-    for folder, _folders, _names in os.walk(path, topdown=False):
-        if folder != path and not os.listdir(folder):
-            os.rmdir(folder)
-
-
-def _unfinished(path: str) -> list[str]:
-    return [os.path.join(path, name) for name in os.listdir(path) if name.startswith(_UNFINISHED)]
-
-
-def _remove(path: str) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        if os.path.isdir(path) and not os.path.islink(path):
-            shutil.rmtree(path)
-        else:
-            os.unlink(path)
-
-
 def _load_run(path: str, run_id: str) -> dict | None:
     folder = os.path.join(path, "runs", _run_id(run_id))
     names = ("run", "parsed", "observed", "outcome")
     try:
-        return {name: json.loads(_read(os.path.join(folder, f"{name}.json"))) for name in names}
+        return {name: json.loads(durable.read(os.path.join(folder, f"{name}.json"))) for name in names}
     except (OSError, ValueError):
         return None  # not there, or not as it was recorded, and so no reason to leave the run out
 
@@ -373,59 +325,14 @@ def _load_run(path: str, run_id: str) -> dict | None:
 def _load(path: str) -> Mapping | None:
     """A stored document; None where there is none that was written to its end."""
     try:
-        data = json.loads(_read(path))
+        data = json.loads(durable.read(path))
     except (FileNotFoundError, ValueError):
         return None
     return data if isinstance(data, Mapping) else None
-
-
-def _read(path: str) -> bytes:
-    with open(path, "rb") as stream:
-        return stream.read()
 
 
 def _store(path: str, text: Text) -> None:
     with open(path, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as stream:
         for line in storedlogs.stored(text):
             stream.write(line + "\n")
-        _flush(stream)
-
-
-def _write(path: str, content: bytes) -> None:
-    with open(path, "wb") as stream:
-        stream.write(content)
-        _flush(stream)
-
-
-def _replace(root: str, name: str, content: bytes) -> None:
-    """Makes root/name be the content, at once. What is left when the process dies here, `open` clears away."""
-    path = os.path.join(root, name)
-    handle, temporary = tempfile.mkstemp(prefix=_UNFINISHED, dir=root)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-            _flush(stream)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        _remove(temporary)
-        raise
-    _sync(os.path.dirname(path))
-
-
-def _flush(stream) -> None:
-    stream.flush()
-    os.fsync(stream.fileno())
-
-
-def _sync_folders(path: str) -> None:
-    for folder, _folders, _names in os.walk(path):
-        _sync(folder)
-
-
-def _sync(folder: str) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        durable.flush(stream)

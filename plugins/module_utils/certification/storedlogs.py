@@ -16,13 +16,19 @@ _BLOCK = re.compile(r'("env(?:ironment)?"\s*:\s*)([\[{])(?=\s*(?:"|$))')
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"?')
 _CLOSING = {"[": "]", "{": "}"}
 # nothing that anybody reads; and slow to search for credentials
-_BLOB = re.compile(r"[\w.+/-]{2000,}")
+_LONG = 2000
+_BLOB = re.compile(rf"[\w.+/-]{{{_LONG},}}")
 
 
 def stored(text: Text) -> Iterator[str]:
     """The lines to store. What launchers set in front of them stays. Raises InvalidDocument for what is no text."""
     inside: dict[str, str] = {}  # who wrote it: what ends the environment it is in
     for line in lines(text):
+        if len(line) >= _LONG:
+            line = _BLOB.sub(_shortened, line)
+        if not inside and '"env' not in line:
+            yield masked(line)
+            continue
         label, rest = unmark(line)
         mark = line[: len(line) - len(rest)]
         kept = ""
@@ -41,7 +47,7 @@ def stored(text: Text) -> Iterator[str]:
                 inside[label], rest = closing, ""
                 break
             rest = rest[end:]
-        yield mark + masked(_BLOB.sub(_shortened, kept + rest))
+        yield mark + masked(kept + rest)
 
 
 def _end(text: str, closing: str) -> int | None:

@@ -82,8 +82,8 @@ def section(document: dict) -> Section:
     plots = document.get("plots") or {}
     open_gates = [node["node"] for node in document["nodes"] if node.get("mayOpenGate") is True]
     lists = [
-        ("Nodes that may be opened", tuple(open_gates)),
         *((f"Stand out in {plot['category']}, {plot['metric']}", _outliers(plot)) for plot in _dicts(plots, "nodes")),
+        ("Nodes that may be opened", tuple(open_gates)),
         ("Notes", tuple(map(str, document.get("notes") or ()))),
     ]
     return Section(

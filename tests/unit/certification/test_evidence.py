@@ -280,6 +280,16 @@ class TestLogs:
             "busbw = 1.5",
         ]
 
+    @pytest.mark.parametrize("text", [
+        "tokens_per_sec_per_gpu: 6.859e+03 | x", "consumed tokens:      4194304 | y", '"tokens": 12, "n": 1', "k = v",
+    ])  # fmt: skip
+    def test_measurements_stay(self, text):
+        assert self.kept(text) == [text]
+
+    @pytest.mark.parametrize("text", ["token: 4711", "password=1234", "HF_TOKENS=12", "tokens: abc", "tokens: 12ab"])
+    def test_a_number_may_be_a_credential(self, text):
+        assert self.kept(text)[0].endswith("***")
+
     @pytest.mark.parametrize("mark", ["", "[1,0]<stdout>:", "node-a: ", "2026-03-06T09:34:56.1Z "])
     def test_environments_are_dropped(self, mark):
         lines = [

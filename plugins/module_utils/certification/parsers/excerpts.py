@@ -16,11 +16,22 @@ _SECRET = re.compile(
 _VARIABLE = re.compile(
     r"(?<![\w.-])((?:export\s+|declare\s+-\w+\s+|setenv\s+)?[A-Z_][A-Z0-9_]{2,})=(\"[^\"]*\"|'[^']*'|\S*)"
 )
+# one of these is in every name of a credential; much faster to look for than the names
+_HINTS = ("passw", "secret", "token", "credential", "key", "authorization")
+_COUNT = re.compile(r"(?i)\b[\w.-]*tokens[\w.-]*\"?\s*[=:]\s*[-+]?[\d.,]+(?:e[-+]?\d+)?[,;|)}\]]*")
 
 
 def masked(text: str) -> str:
     """The text with `***` for the values of variables and of what is named like a credential."""
-    return _SECRET.sub(r"\1\2***", _VARIABLE.sub(r"\1=***", text))
+    if "=" in text:
+        text = _VARIABLE.sub(r"\1=***", text)
+    small = text.lower()
+    return _SECRET.sub(_hidden, text) if any(hint in small for hint in _HINTS) else text
+
+
+def _hidden(match: re.Match) -> str:
+    # how many tokens a model was trained on
+    return match[0] if _COUNT.fullmatch(match[0]) else f"{match[1]}{match[2]}***"
 
 
 def excerpt(text: str) -> str:
