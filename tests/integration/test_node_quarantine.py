@@ -557,8 +557,9 @@ def test_the_playbook_collects_on_nodes(cluster, tmp_path: Path):
     }
     inventory = {"all": {"hosts": hosts, "vars": {**here, "quarantine_collect_become": False}}}
     (tmp_path / "hosts.yml").write_text(yaml.safe_dump(inventory))
-    # the boot id that is read is this machine's, so the node has to run it
-    cluster.fleet.set_node_info(name(7), bootID=Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+    for number in (7, 8):  # the boot id that is read is this machine's, so the nodes have to run it
+        boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        cluster.fleet.set_node_info(name(number), bootID=boot_id)
     site = {"quarantine_policy": policy(), "quarantine_kubeconfig": str(cluster.kubeconfig), "quarantine_hosts": "all"}
     options = ["-i", "hosts.yml", "-e", "goodput_mode=enforce"]
     out = playbook(tmp_path, site, *options, PATH=f"{tools}:{os.environ['PATH']}")
