@@ -239,3 +239,20 @@ def test_tls_to_a_server_without():
             client.get(NODES)
     assert caught.value.problems[0].code == "tls"
     assert client.slept == []  # trying again does not cure that
+
+
+def test_a_long_text_comes_in_pieces_and_the_connection_is_used_again():
+    text = b"line\n" * 400_000
+    with serving(Answer(503, b"busy"), Answer(body=text), Answer(body={"kind": "Node"})) as (host, asked):
+        client = a_client(host)
+        pieces = list(client.stream("/log", container="main"))
+        assert b"".join(pieces) == text and len(pieces) > 1
+        assert client.get(NODES + "/a") == {"kind": "Node"}
+        assert [request.path for request in asked] == ["/log?container=main"] * 2 + [NODES + "/a"]
+
+
+def test_what_is_not_read_to_its_end_does_no_harm():
+    with serving(Answer(body=b"x" * 3_000_000), Answer(body={"kind": "Node"})) as (host, _asked):
+        client = a_client(host)
+        next(iter(client.stream("/log")))
+        assert client.get(NODES + "/a") == {"kind": "Node"}

@@ -197,7 +197,14 @@ class Client:
                 headers["Content-Type"] = content_type
             try:
                 response = self._pool.request(
-                    method, url, body=payload, headers=headers, timeout=self._timeout, retries=False, redirect=False
+                    method,
+                    url,
+                    body=payload,
+                    headers=headers,
+                    timeout=self._timeout,
+                    retries=False,
+                    redirect=False,
+                    preload_content=whole,
                 )
             except urllib3.exceptions.HTTPError as error:
                 failure, wait = failures.from_transport(error, self.settings), 0.0
@@ -206,6 +213,7 @@ class Client:
                 if response.status < 300:
                     return response.data if whole else response
                 failure = failures.from_status(method, path, response.status, response.data, self.settings)
+                response.release_conn()
                 if response.status == 401 and not renewed and self.settings.renew():
                     renewed, attempt = True, attempt - 1
                     continue
