@@ -206,7 +206,7 @@ class Launcher:
     # ------------------------------------------------------------ logs
 
     def logs(self, run: Mapping, limit: int = LOG_BYTES) -> Iterator[dict]:
-        """{pod, node, index, role, text, bytes, leftOut, problem} of each pod, one after the other.
+        """{pod, node, host, index, role, text, bytes, leftOut, problem} of each pod, one after the other.
 
         text: of about `limit` bytes at most, the begin and the end of what is longer. problem: why a log cannot be
         read or is not whole, else "". Raises Denied, and what listing the pods raises.
@@ -214,7 +214,7 @@ class Launcher:
         selector = f"{names.RUN}={run['id']}"
         items = list(self.client.list(api_path("v1", "pods", self.namespace), labelSelector=selector))
         for pod in observation.look(run, None, items)["pods"]:
-            entry = {key: pod[key] for key in ("node", "index", "role")}
+            entry = {key: pod[key] for key in ("node", "host", "index", "role")}
             yield {"pod": pod["name"], **entry, **self._log(pod["name"], limit)}
 
     def _log(self, pod: str, limit: int) -> dict:

@@ -5,7 +5,8 @@
 
 An observation is {phase, pods, createdAt, startedAt, endedAt, lastLogAt, why}; times as Kubernetes writes them, or
 None. Phases: queued (not all pods have a node), starting, running, succeeded, failed, gone (not there, or about to be
-deleted; `pods` are those that are left).
+deleted; `pods` are those that are left). A pod is {name, uid, role, index, node, host (as its processes print it),
+phase, exitCode, reason, message, restarts, startedAt, finishedAt, scheduled, scheduledAt, deleted}.
 """
 
 from __future__ import annotations
@@ -132,6 +133,7 @@ def _pod(pod: Mapping) -> dict:
         "role": labels.get(names.ROLE) or names.WORKER,
         "index": int(index) if str(index or "").isdigit() else None,
         "node": (pod.get("spec") or {}).get("nodeName") or "",
+        "host": _host(pod),
         "phase": status.get("phase") or "Unknown",
         "scheduled": bool((pod.get("spec") or {}).get("nodeName")),
         "scheduledAt": scheduled.get("lastTransitionTime") if scheduled.get("status") == "True" else None,
@@ -143,6 +145,14 @@ def _pod(pod: Mapping) -> dict:
         "finishedAt": ended.get("finishedAt"),
         "deleted": bool(metadata.get("deletionTimestamp")),
     }
+
+
+def _host(pod: Mapping) -> str:
+    """What its processes call their host, and print."""
+    spec = pod.get("spec") or {}
+    if spec.get("hostNetwork"):
+        return spec.get("nodeName") or ""
+    return spec.get("hostname") or pod["metadata"]["name"]
 
 
 def _reason(status: Mapping, ended: Mapping, waiting: Mapping, conditions: Mapping) -> tuple[str, str]:
