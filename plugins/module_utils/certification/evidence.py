@@ -39,6 +39,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.records.errors impor
     Conflict,
     InvalidDocument,
     Problem,
+    Tampered,
 )
 
 CERTIFICATION = "certification.json"
@@ -75,8 +76,8 @@ class Evidence:
         """Makes the folder, or continues the one of an equal certification.
 
         certification: {metadata: {name}, spec}; categories: as planned, with resolved tests and bounds. Raises
-        Conflict where another process works on it or the folder is another certification's, Unavailable where the
-        disk refuses.
+        Conflict where another process works on it or the folder is another certification's, Tampered where sealed
+        evidence was changed, Unavailable where the disk refuses.
         """
         name, categories = certification["metadata"]["name"], list(categories)
         if not isinstance(name, str) or not _NAME.fullmatch(name):
@@ -96,6 +97,9 @@ class Evidence:
             try:
                 for left in durable.unfinished(path):
                     durable.remove(left)
+                # what was sealed is not taken up, and sealed again, with somebody else's changes
+                if os.path.lexists(os.path.join(path, MANIFEST)) and (problems := verify(path)):
+                    raise Tampered(problems)
                 there = _load(os.path.join(path, CERTIFICATION))
                 if there is None:
                     _discard_seal(path)

@@ -92,7 +92,7 @@ class Denied(FleetError):
 
 
 class Tampered(FleetError):
-    """A bundle's files are not those that were rendered."""
+    """Files are not those that were rendered, or sealed."""
 
     code = "tampered"
 

@@ -33,6 +33,8 @@ _NEXT = {
     "unknown": "not known: test again, then look at the logs",
 }
 _NAMES = 4  # metrics in a cell
+# what a search finds that is not about one node
+_WHOLE = ("bad-link", "bad-domain", "unexplained", "suspicion")
 
 
 def check(document: dict) -> list[Problem]:
@@ -77,8 +79,10 @@ def section(document: dict) -> Section:
     searches = {name: found for name, found in (document.get("isolation") or {}).items() if isinstance(found, dict)}
     rows = [_row(item) for item in document["rows"]]
     tested = {row.component for row in rows}
+    told = {(row.component, row.path) for row in rows if row.verdict in ("fail", "unknown")}
     rows += [_untested(node) for node in document["nodes"] if node["node"] not in tested]
-    rows += [row for name, found in searches.items() for row in _search(name, found)]
+    found = [row for name, report in searches.items() for row in _search(name, report)]
+    rows += [row for row in found if row.code in _WHOLE or (row.component, row.path) not in told]
     plots = document.get("plots") or {}
     open_gates = [node["node"] for node in document["nodes"] if node.get("mayOpenGate") is True]
     lists = [
@@ -157,7 +161,7 @@ def _value(value: object) -> str:
 
 
 def _search(category: str, found: Mapping) -> Iterable[Row]:
-    """What a search found about more than one node, and what it left open; single bad nodes have rows of their own."""
+    """What a search found, and what it left open."""
     for item in _dicts(found, "badPairs"):
         pair = f"{item.get('a')} – {item.get('b')}"
         text = f"these two nodes fail with each other{_failed(item)}"
@@ -173,7 +177,7 @@ def _search(category: str, found: Mapping) -> Iterable[Row]:
             "fail", "fail", "flaky", text, who, category, nodes=_names(item), hint="do not use it before it is mended"
         )
     for item in _dicts(found, "bad"):
-        where = {"domain": " inside its domain", "cross": " across domains"}.get(str(item.get("scope")), "")
+        where = {"inside": " inside its domain", "across": " across domains"}.get(str(item.get("scope")), "")
         yield Row(
             "fail", "fail", "bad-node", f"the search found it{where}{_failed(item)}", str(item.get("node")), category
         )

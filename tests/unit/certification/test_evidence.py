@@ -10,7 +10,12 @@ import pytest
 from ansible_collections.goodput.fleet.plugins.module_utils.certification import evidence as room
 from ansible_collections.goodput.fleet.plugins.module_utils.certification import inventory, storedlogs
 from ansible_collections.goodput.fleet.plugins.module_utils.certification.evidence import Evidence, verify
-from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import Conflict, InvalidDocument, Unavailable
+from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import (
+    Conflict,
+    InvalidDocument,
+    Tampered,
+    Unavailable,
+)
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -161,6 +166,19 @@ class TestResume:
         Path(path).write_text(text.replace("value > 9", "value > 1"))
         with pytest.raises(Conflict, match="was changed"):
             opened(tmp_path)
+
+    def test_sealed_evidence_that_was_changed_is_not_taken_up(self, sealed, tmp_path):
+        Path(sealed, "results.json").write_text('{"status": "pass"}')
+        with pytest.raises(Tampered, match=r"results\.json: was changed"):
+            opened(tmp_path)
+        Path(sealed, "manifest.json").write_text("{")
+        with pytest.raises(Tampered, match="is not a manifest"):
+            opened(tmp_path)
+
+    def test_documents_are_read_back(self, sealed, tmp_path):
+        with opened(tmp_path) as evidence:
+            assert evidence.read("results.json") == {"status": "fail"}
+            assert evidence.read("inventory.json") is evidence.read("reports/report.md") is None
 
     def test_a_run_that_lost_a_part_is_run_again(self, tmp_path):
         with opened(tmp_path) as evidence:

@@ -169,6 +169,13 @@ class TestReports:
         case = self.case(junit.render("t", [part]), ".gpu-01 – gpu-02")
         assert case.get("name") == "all-reduce (bad-link)" and "4 tests failed" in case.find("failure").get("message")
 
+    def test_a_node_that_its_own_row_tells_of_is_not_told_twice(self):
+        search = {
+            "bad": [{"node": "gpu-07", "scope": "across", "failed": 3}, {"node": "gpu-03", "scope": "any", "failed": 2}]
+        }
+        part = certification.section(make.made(SLOW, "value >= 300", isolation={"all-reduce": search}))
+        assert [(row.component, row.code) for row in part.of("fail")] == [("gpu-07", "fail"), ("gpu-03", "bad-node")]
+
     def test_every_format_names_the_slow_node_and_why(self):
         given_document = make.made(SLOW, "value >= 300", started="2026-11-29T20:00:00Z")
         formats = ["html", "json", "junit", "markdown", "sarif"]
