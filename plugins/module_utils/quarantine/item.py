@@ -98,8 +98,8 @@ class Item:
         self.root: Item = self
         self.gpus: tuple[tuple[str, str], ...] = ()
         self._meaning(metadata)
-        told = self.cls == "recovery" and self.space in ("nvml", "dcgm") and self.action not in VAGUE
-        self.overrides = told or metadata.get("overrides") == "true"
+        told = self.cls == "recovery" and self.space in ("nvml", "dcgm")
+        self.overrides = self.action not in VAGUE and (told or metadata.get("overrides") == "true")
         if self.overrides and not self.causes:  # a verdict is about what came before it
             self.causes, self.within = ("*",), "gpu"
 

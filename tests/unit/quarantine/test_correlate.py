@@ -196,6 +196,12 @@ def test_a_verdict_alone_is_enough():
     assert decision["gates"][0]["rule"] == "gpu-recovery-action"
 
 
+def test_a_verdict_of_a_newer_driver_takes_nothing_back():
+    decision = shipped(logged(xid(79, "GPU has fallen off the bus."), recovery("0x63", "New Word")), made.nodes(1))
+    assert made.gated(decision) == ["n0"] and decision["incidents"][0]["action"] == "RESTART_BM"
+    assert codes(decision) == [("Xid 79", 1)]
+
+
 def test_what_nvml_says_a_gpu_needs_is_a_verdict_too():
     verdict = made.event(
         code="GPU_RECOVERY_ACTION",
