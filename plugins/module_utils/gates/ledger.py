@@ -199,7 +199,7 @@ def _entries(text: object, where: str) -> list[dict]:
         return []
     try:
         found = json.loads(text) if isinstance(text, str) else None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _unreadable(where, f"is no JSON: {error}") from error
     if not isinstance(found, list):
         raise _unreadable(where, "is no list of entries")

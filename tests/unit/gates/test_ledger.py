@@ -196,6 +196,7 @@ def test_newer_faults_that_a_gate_stands_for_are_noted():
     [
         ("", "is no JSON"),
         ('[{"node": "a"', "is no JSON"),
+        ("[" * 100_000, "is no JSON"),
         ("{}", "is no list of entries"),
         ("null", "is no list of entries"),
         ("[1]", "entry 0 is no map"),
