@@ -29,7 +29,7 @@ from dataclasses import dataclass
 
 from ansible_collections.goodput.fleet.plugins.module_utils.quarantine import active, breaker, moments, scope
 from ansible_collections.goodput.fleet.plugins.module_utils.quarantine.correlate import Incident, correlate
-from ansible_collections.goodput.fleet.plugins.module_utils.quarantine.item import OUR_OWN, Item
+from ansible_collections.goodput.fleet.plugins.module_utils.quarantine.item import AHEAD, OUR_OWN, Item
 from ansible_collections.goodput.fleet.plugins.module_utils.quarantine.policy import Policy, Rule, lower
 from ansible_collections.goodput.fleet.plugins.module_utils.records.cel import Failure
 
@@ -261,7 +261,9 @@ class _Pass:
         for entry in self.ledger:
             if entry.get("held"):
                 last, evidence = closed.get((entry["node"], entry["owner"]), (0, set()))
-                at = max(last, moments.micros(entry["at"]) or 0, moments.micros(entry.get("seen")) or 0)
+                told = (moments.micros(entry["at"]) or 0, moments.micros(entry.get("seen")) or 0)
+                # a clock that was wrong once must not make old news of all that comes
+                at = max(last, *(one for one in told if one <= self.moment + AHEAD))
                 closed[entry["node"], entry["owner"]] = (at, evidence | {entry["evidence"]})
         return closed
 

@@ -349,6 +349,13 @@ def test_a_new_fault_closes_again_beside_the_one_that_was_dealt_with(code):
     assert stood["gates"] == [] and len(stood["released"]) == 1
 
 
+@pytest.mark.parametrize("key", ["at", "seen"])
+def test_a_ledger_that_was_written_by_a_wrong_clock_hides_no_fault(key):
+    ledger = [made_entry("n0", held=True, **{key: "2099-01-01T00:00:00Z"})]
+    decision = made.run([made.event(name="e", minutes=20), made.event(name="news")], ledger=ledger)
+    assert [gate["evidence"] for gate in decision["gates"]] == ["news"]
+
+
 def test_a_gate_that_stands_tells_the_newest_fault():
     events = [made.event(name="e", minutes=20), made.event(name="news", code="48", minutes=0.005)]
     decision = made.run(events, [made.node(gates=["quarantine"])], [made_entry("n0", held=True)])
