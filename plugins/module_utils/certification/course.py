@@ -34,19 +34,21 @@ class Course:
         self.most_nodes = planner.limits.get("maxNodesOut")
         self.most_tests = planner.limits.get("maxTests")
 
-    def step(self, ended: Mapping[str, Mapping], running: Collection[Mapping]) -> dict:
+    def step(self, ended: Mapping[str, Mapping], running: Collection[Mapping], closed: bool = False) -> dict:
         """{start: [Run], over, searches: [{category, nodes, verdict, progress}], waiting: number of runs}.
 
-        ended: {run id: {run, outcomes: {category: outcome}, signatures?: {category: text}}} of this and of earlier
-        attempts; outcomes are those of isolation.state.OUTCOMES, for the group as a whole. running: Runs.
-        Over: nothing runs, nothing is to be started. A search has a verdict once it has nothing left to test.
+        ended: {run id: {run, outcomes: {category: outcome}, signatures?: {category: text}}} of this and of
+        earlier attempts; outcomes are those of isolation.state.OUTCOMES, for the group as a whole. running:
+        Runs that keep their nodes busy; one that has ended is among them until its pods are gone. closed:
+        nothing is started any more. Over: nothing runs, nothing is to be started. A search has a verdict once
+        it has nothing left to test.
         """
         searches = [self._search(search, ended, running) for search in self.planned["searches"]]
         further = [run for search in searches for run in search.pop("runs")]
         waiting = [run for run in self.planned["runs"] if run["id"] not in ended]
         known = {run["id"] for run in running}
         queue = [run for run in [*further, *waiting] if run["id"] not in known]
-        start = self._fitting(queue, ended, running)
+        start = [] if closed else self._fitting(queue, ended, running)
         return {
             "start": start,
             "over": not start and not running,
@@ -72,7 +74,11 @@ class Course:
         diagnose = self.planner.categories[category]["options"].get("testScale") == DIAGNOSE
         if not diagnose and all(result["outcome"] in PASSES for result in results):
             return found
-        own = [run for run in running if category in run["categories"] and names.issuperset(run["nodes"])]
+        own = [
+            run
+            for run in running
+            if run["id"] not in ended and category in run["categories"] and names.issuperset(run["nodes"])
+        ]
         screening = [
             run
             for run in self.planned["runs"]
@@ -93,9 +99,10 @@ class Course:
     def _fitting(self, queue: Iterable[dict], ended: Mapping, running: Collection[Mapping]) -> list[dict]:
         """Those that may start now: free nodes, room in the category and in the limits. Each node has one test."""
         busy = {name for run in running for name in run["nodes"]}
-        active = Counter(run["category"] for run in running)
+        alive = [run for run in running if run["id"] not in ended]
+        active = Counter(run["category"] for run in alive)
         concurrent = self.planner.concurrent()
-        room = None if self.most_tests is None else self.most_tests - len(ended) - len(running)
+        room = None if self.most_tests is None else self.most_tests - len(ended) - len(alive)
         chosen: dict[str, dict] = {}
         for run in queue:
             if run["id"] in chosen or not busy.isdisjoint(run["nodes"]):

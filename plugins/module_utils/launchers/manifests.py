@@ -43,7 +43,8 @@ Host *
   LogLevel ERROR
 END
 sshd=$(command -v sshd || echo /usr/sbin/sshd)
-serve="$sshd -e -f /dev/null -p {SSH_PORT} -h $home/.ssh/goodput -o StrictModes=no -o UsePAM=no"
+serve="$sshd -e -f /dev/null -p {SSH_PORT} -h $home/.ssh/goodput -o StrictModes=no -o UsePAM=no \
+  -o PidFile=$home/.ssh/pid"
 if [ "$GOODPUT_INDEX" != 0 ]; then exec $serve -D; fi
 $serve || exit
 for host in $(echo "$GOODPUT_HOSTS" | tr , ' '); do
@@ -55,7 +56,12 @@ for host in $(echo "$GOODPUT_HOSTS" | tr , ' '); do
     sleep 2
   done
 done
-exec "$@"
+"$@"
+code=$?
+for host in $(echo "$GOODPUT_HOSTS" | tr , ' ' | cut -s -d' ' -f2-); do
+  ssh "$host" 'kill $(cat .ssh/pid)' || true
+done
+exit $code
 """
 
 
@@ -137,8 +143,7 @@ def _indexed(run: Mapping, metadata: Mapping, labels: Mapping, deadline: int) ->
         "backoffLimit": count,
         "template": template,
     }
-    if leads(run):
-        spec["successPolicy"] = {"rules": [{"succeededIndexes": "0"}]}
+    # no success policy: it deletes the pods that wait, and they show where the test ran
     return [*needs, _job(metadata, deadline, spec)]
 
 

@@ -189,7 +189,7 @@ def test_objects_are_plain_data(launcher):
 
 
 def test_mpi_script_is_a_shell_script(tmp_path):
-    """The first pod waits for the others, writes the list of hosts and becomes the command."""
+    """The first pod waits for the others, writes the list of hosts, runs the command and ends the others."""
     import subprocess
 
     tools = tmp_path / "bin"
@@ -211,6 +211,7 @@ def test_mpi_script_is_a_shell_script(tmp_path):
         done = subprocess.run(command, env={**env, "GOODPUT_INDEX": index}, capture_output=True, text=True, check=True)
         assert done.stdout == ("two words {literal}\n" if index == "0" else "") and not done.stderr
     assert (tmp_path / "hosts").read_text() == "gp-0.gp slots=8\ngp-1.gp slots=8\n"
-    assert (tmp_path / "ssh").read_text().split() == ["gp-0.gp", "true", "gp-0.gp", "true", "gp-1.gp", "true"]
+    asked = (tmp_path / "ssh").read_text().splitlines()
+    assert asked == ["gp-0.gp true", "gp-0.gp true", "gp-1.gp true", "gp-1.gp kill $(cat .ssh/pid)"]
     assert "-D" not in (tmp_path / "sshd").read_text().splitlines()[0]
     assert (tmp_path / "sshd").read_text().splitlines()[1].endswith("-D")
