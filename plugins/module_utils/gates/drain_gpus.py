@@ -91,7 +91,7 @@ def _annotated(pod: dict) -> list[str] | None:
     try:
         devices = json.loads(text)["devices"]
         lists = [ids for name, ids in devices.items() if GPU_RESOURCE.match(name) or name == DRA_DRIVER]
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
     found = [entry for ids in lists if isinstance(ids, list) for entry in ids]
     if len(lists) != sum(isinstance(ids, list) for ids in lists) or not all(isinstance(entry, str) for entry in found):

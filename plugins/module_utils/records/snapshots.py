@@ -41,7 +41,7 @@ def parse(text: str, source: str) -> dict:
         return checked(yamltree.load_text(text, source))
     try:
         data = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         line = getattr(error, "lineno", None)
         raise InvalidDocument(Problem("malformed-json", f"malformed JSON: {error}", source, line)) from error
     return checked(yamltree.Document(data, {}, source))

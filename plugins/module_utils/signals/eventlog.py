@@ -87,6 +87,6 @@ def _names(log) -> set[str]:
     for line in log:
         try:
             found.add(json.loads(line)["metadata"]["name"])
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             continue  # a half line; it names no event
     return found

@@ -48,6 +48,7 @@ def other(name: str, value: str = "1", kind: str = "limits") -> dict:
         (annotated("not json", gpus=1), None, True),
         (annotated("not json"), None, False),  # requests nothing: what it says of devices does not matter
         (annotated('{"devices": [1]}', gpus=1), None, True),
+        (annotated("[" * 100_000, gpus=1), None, True),
         (annotated('{"devices": {"nvidia.com/gpu": "GPU-x"}}', gpus=1), None, True),
         (annotated('{"devices": {"nvidia.com/gpu": [null]}}', gpus=1), None, True),
         (annotated("[]", gpus=1), None, True),

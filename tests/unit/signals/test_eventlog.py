@@ -38,6 +38,12 @@ def test_a_line_that_was_cut_costs_no_other(tmp_path):
     assert json.loads(lines[0]) == event("a") and json.loads(lines[2]) == event("b") and len(lines) == 3
 
 
+def test_nested_nonsense_costs_nothing(tmp_path):
+    path = tmp_path / "events-2026-03-06.jsonl"
+    path.write_text("[" * 100_000 + "\n" + json.dumps(event("a")) + "\n")
+    assert eventlog.append(str(tmp_path), [event("a"), event("b")], NOW) == 1
+
+
 def test_several_writers_at_once(tmp_path):
     batches = [[event(f"{batch}-{number}") for number in range(20)] + [event("same")] for batch in range(8)]
     with ThreadPoolExecutor(8) as pool:

@@ -62,7 +62,7 @@ def decode(payload: str, source: str) -> dict:
             if len(packed) > MAX_BYTES:
                 raise InvalidDocument(f"unpacks to more than {MAX_BYTES >> 20} MiB", file=source)
         data = json.loads(packed)
-    except (binascii.Error, ValueError, OSError, EOFError, zlib.error) as error:
+    except (binascii.Error, ValueError, OSError, EOFError, zlib.error, RecursionError) as error:
         raise InvalidDocument(f"Helm's record is damaged: {error}", file=source, hint="see helm history") from error
     if not isinstance(data, dict) or not data.get("name"):
         raise InvalidDocument("Helm's record is damaged: it holds no release", file=source, hint="see helm history")
