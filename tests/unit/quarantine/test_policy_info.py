@@ -133,7 +133,18 @@ def test_without_an_inventory_it_says_what_it_took(capsys):
         ({"events": [5]}, "events: '5' is no path and no event"),
         ({"events": [], "nodes": 7}, "nodes: '7' is no inventory"),
         ({"events": [], "nodes": [{"a": 1}]}, "nodes[0]: is no node"),
-        ({"events": [], "nodes": [{"name": "a", "labels": "x"}]}, "nodes[0].labels: labels are no map"),
+        ({"events": [], "nodes": [{"name": "a", "labels": "x"}]}, "nodes[0].labels: 'x' does not belong here (a map)"),
+        ({"events": [], "nodes": [{"name": "a", "labels": {"x": 5}}]}, "nodes[0].labels.x: '5'"),
+        ({"events": [], "nodes": [{"name": "a", "taints": [5]}]}, "nodes[0].taints[0]: '5'"),
+        ({"events": [], "nodes": [{"name": "a", "taints": [None]}]}, "nodes[0].taints[0]: 'nothing'"),
+        ({"events": [], "nodes": [{"name": "a", "gates": [{"rule": "x"}]}]}, "nodes[0].gates[0].owner: is missing"),
+        ({"events": [], "nodes": [{"name": "a", "conditions": ["x"]}]}, "nodes[0].conditions: "),
+        ({"events": [], "nodes": [{"metadata": {"name": "a", "labels": 5}}]}, "nodes[0].metadata.labels: '5'"),
+        ({"events": [], "nodes": [{"metadata": {"name": "a"}, "spec": 5}]}, "nodes[0].spec: '5'"),
+        (
+            {"events": [], "nodes": [{"metadata": {"name": "a"}, "status": {"conditions": [5]}}]},
+            "nodes[0].status.conditions[0]: '5'",
+        ),
         ({"events": [], "nodes": "/nowhere"}, "/nowhere: cannot be read"),
         ({"events": [], "step": "soon"}, "step: is 'soon', which is no duration"),
         ({"events": [], "repair": "0h"}, "repair: is '0h', which is no duration"),
@@ -144,6 +155,12 @@ def test_without_an_inventory_it_says_what_it_took(capsys):
 def test_bad_input_is_one_clear_error(capsys, given, words):
     answer = ask(capsys, **given)
     assert answer["failed"] and words in answer["msg"]
+
+
+def test_nested_nonsense_is_one_clear_error(capsys, tmp_path):
+    path = tmp_path / "nodes.json"
+    path.write_text("[" * 100_000)
+    assert "malformed JSON" in ask(capsys, events=[], nodes=str(path))["msg"]
 
 
 def test_a_directory_without_events(capsys, tmp_path):
