@@ -14,6 +14,7 @@ HEAD = 4 << 20
 def both_ends(pieces: Iterable[bytes], limit: int) -> tuple[bytes, int, int]:
     """(text of about `limit` bytes at most, bytes in all, bytes left out), with a line that says what is left out."""
     head_limit = min(HEAD, limit // 2)
+    tail_limit = limit - head_limit
     head, tail = bytearray(), deque()
     kept = total = 0
     for piece in pieces:
@@ -25,12 +26,12 @@ def both_ends(pieces: Iterable[bytes], limit: int) -> tuple[bytes, int, int]:
         if piece:
             tail.append(piece)
             kept += len(piece)
-        while tail and kept - len(tail[0]) >= limit - head_limit:
+        while tail and kept - len(tail[0]) >= tail_limit:
             kept -= len(tail.popleft())
-    if total == len(head) + kept:
-        return bytes(head) + b"".join(tail), total, 0
+    begin, end = bytes(head), b"".join(tail)[-tail_limit:]
+    if total == len(begin) + len(end):
+        return begin + end, total, 0
     # whole lines at both sides of the gap
-    begin, end = bytes(head), b"".join(tail)
     begin = begin[: begin.rfind(b"\n") + 1] or begin + b"\n"
     end = end[end.find(b"\n") + 1 :]
     left_out = total - len(begin) - len(end)
