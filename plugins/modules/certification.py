@@ -21,7 +21,8 @@ description:
 options:
   certification:
     description:
-      - A C(Certification) or C(WorkloadRun), as the path of a file, or as a dictionary. A C(Certification) of
+      - A C(Certification) or C(WorkloadRun), as the path of a file, or as a dictionary. Of an object of the cluster, as
+        M(kubernetes.core.k8s_info) gives it, the status is written too. A C(Certification) of
         C(nvcre.nvidia.com/v1alpha1) is taken too; RV(not_understood) tells what of it has no meaning here.
     type: raw
     required: true
@@ -212,7 +213,12 @@ import time
 from datetime import UTC, datetime
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.goodput.fleet.plugins.module_utils.certification import catalogue, documents, plan
+from ansible_collections.goodput.fleet.plugins.module_utils.certification import (
+    catalogue,
+    documents,
+    objectstatus,
+    plan,
+)
 from ansible_collections.goodput.fleet.plugins.module_utils.certification.course import Course
 from ansible_collections.goodput.fleet.plugins.module_utils.certification.evidence import Evidence
 from ansible_collections.goodput.fleet.plugins.module_utils.certification.session import Session, load_bounds
@@ -255,6 +261,7 @@ def run(module: AnsibleModule, certification: dict, course: Course, client, node
         session = Session(metadata["name"], course, evidence, launcher, observation.overdue, now)
         end = time.monotonic() + params["slice"] if params["slice"] else float("inf")
         session.resume()
+        tell(module, client, certification, objectstatus.running(session.begun))
         while not session.advance():
             if time.monotonic() >= end:
                 return {"changed": True, "done": False, "news": session.news, "progress": session.progress()}
@@ -269,6 +276,21 @@ def run(module: AnsibleModule, certification: dict, course: Course, client, node
 def over(results: dict, evidence: Evidence, key: str | None) -> dict:
     seal = {"path": evidence.path, "digest": evidence.seal(key)}
     return {"done": True, "status": results["status"], "results": results, "evidence": seal}
+
+
+def tell(module: AnsibleModule, client, certification: dict, status: dict) -> None:
+    """Write the status of the object that the document was read from, if it is one and still there."""
+    path = objectstatus.path_of(certification)
+    if path is None:
+        return
+    try:
+        found = client.find(path)
+        if not found or found["metadata"].get("uid") != certification["metadata"]["uid"]:
+            return
+        if {key: (found.get("status") or {}).get(key) for key in status} != status:
+            client.patch(path, {"status": status}, fieldManager="goodput-fleet")
+    except FleetError as error:
+        module.warn(f"the status of the Certification could not be written: {error}")
 
 
 def signing_key(path: str | None) -> str | None:
@@ -349,6 +371,7 @@ def main() -> None:
     if not answer["done"]:
         module.exit_json(msg=f"{name}: goes on", **answer)
     answer["msg"] = describe(name, answer["results"])
+    tell(module, client, certification, objectstatus.over(answer["results"], answer["evidence"], answer["msg"]))
     if answer["status"] in params["fail_on"]:
         module.fail_json(**answer)
     module.exit_json(**answer)
