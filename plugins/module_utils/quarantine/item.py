@@ -32,7 +32,7 @@ XIDS: dict[str, tuple[str, tuple[str, ...], str]] = {
     "63": ("memory", ("48", "94", "171"), "gpu"),
     "68": ("application", (), ""),
     "69": ("application", (), ""),
-    "74": ("link", ("79",), "domain"),
+    "74": ("link", ("79",), "node"),
     "94": ("memory", ("48", "171", "172"), "gpu"),
     "95": ("memory", ("48", "171", "172"), "gpu"),
     "119": ("driver", ("79",), "gpu"),

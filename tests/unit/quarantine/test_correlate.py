@@ -80,6 +80,17 @@ def test_what_the_driver_says_a_gpu_needs_is_not_hidden_behind_a_neighbour():
     assert codes(alone) == [("Xid 145", 1)]
 
 
+def test_links_within_a_node_are_not_broken_by_another_node():
+    for marks in ({}, {"metadata": {"class": "link", "consequenceOf": "79", "within": "node"}}):
+        decision = made.run([made.event("n0", "79"), made.event("n1", "74", **marks)], made.nodes(4, "rack"))
+        assert made.gated(decision) == ["n0", "n1"]
+        decision = made.run([made.event("n0", "79"), made.event("n0", "74", pci="0000:02:00", **marks)])
+        assert codes(decision) == [("Xid 79", 1)]
+    line = xid(74, "pid='<unknown>', name=<unknown>, NVLink: fatal error detected on link 6(0x10000, 0x0)")
+    decision = shipped([*logged(xid(79, "x"), node="n0"), *logged(line, node="n1")], made.nodes(80, "rack"))
+    assert made.gated(decision) == ["n0", "n1"]
+
+
 def test_nodes_without_a_domain_are_no_neighbours():
     decision = made.run([made.event("n0", "149"), made.event("n1", "145")], made.nodes(2))
     assert made.gated(decision) == ["n0", "n1"]
