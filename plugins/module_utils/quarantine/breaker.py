@@ -33,6 +33,14 @@ def domain_of(facts: Mapping, labels: Iterable[str]) -> str:
     return f"node={facts['name']}"
 
 
+def fabric_of(facts: Mapping, labels: Iterable[str]) -> str:
+    """The domain whose nodes feel each other's faults. A node whose GPUs say that they are in no fabric feels none of
+    them, whatever rack it stands in."""
+    found = facts.get("labels") or {}
+    alone = any((found.get(label) or "").startswith(NO_FABRIC) for label in labels)
+    return domain_of(facts, () if alone else labels)
+
+
 def same(entry: Mapping) -> tuple:
     """What makes two entries one."""
     return tuple(entry.get(key, "") for key in ("node", "owner", "rule", "evidence"))

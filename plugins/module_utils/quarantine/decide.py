@@ -80,9 +80,7 @@ class _Pass:
         self.nodes = {facts["name"]: facts for facts in nodes}
         self.domains = {name: breaker.domain_of(facts, policy.breaker.labels) for name, facts in self.nodes.items()}
         self.reports = active.sift(events, self.nodes, policy.max_age, self.moment)
-        near = self.domains
-        if policy.labels != policy.breaker.labels:
-            near = {name: breaker.domain_of(facts, policy.labels) for name, facts in self.nodes.items()}
+        near = {name: breaker.fabric_of(facts, policy.labels) for name, facts in self.nodes.items()}
         self.incidents = correlate(self.reports.active, near, policy.near * moments.SECOND)
         self._views: dict[str, dict] = {}
         self._domain_views: dict[str, dict] = {}

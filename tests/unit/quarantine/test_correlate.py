@@ -80,6 +80,15 @@ def test_what_the_driver_says_a_gpu_needs_is_not_hidden_behind_a_neighbour():
     assert codes(alone) == [("Xid 145", 1)]
 
 
+@pytest.mark.parametrize(("clique", "gated"), [("", ["n0"]), ("00000000-0000-0000-0000-000000000000.0", ["n0", "n1"])])
+def test_a_rack_of_nodes_without_a_fabric_is_no_domain(clique, gated):
+    labels = {"topology.kubernetes.io/rack": "r1", **({made.CLIQUE: clique} if clique else {})}
+    inventory = [made.node(f"n{number}", labels=labels) for number in range(4)]
+    decision = made.run([made.event("n0", "149"), made.event("n1", "145")], inventory)
+    assert made.gated(decision) == gated
+    assert {gate["domain"] for gate in decision["gates"]} == {"topology.kubernetes.io/rack=r1"}
+
+
 def test_links_within_a_node_are_not_broken_by_another_node():
     for marks in ({}, {"metadata": {"class": "link", "consequenceOf": "79", "within": "node"}}):
         decision = made.run([made.event("n0", "79"), made.event("n1", "74", **marks)], made.nodes(4, "rack"))
