@@ -85,7 +85,7 @@ def _want(entry: object, shared: Mapping, where: str) -> tuple[dict, list[Proble
 def _invalid(want: Mapping, where: str, state: str) -> list[Problem]:
     if state == "held":
         found = gates_.problems(want, where)
-        if not want.get("reason"):
+        if not gates_.clean_reason(str(want.get("reason") or "")):
             hint = "people read it when they find the node closed"
             found.append(Problem("gate-reason", "a gate needs a reason", path=f"{where}.reason".lstrip("."), hint=hint))
         return found

@@ -32,6 +32,7 @@ def test_names_and_maps_become_wants():
         (["a"], {**SHARED, "owner": "Ops Team"}, r"^owner: 'Ops Team' is not the name of an owner"),
         (["a"], {**SHARED, "owner": "x" * 64}, "is not the name of an owner"),
         (["a", "b"], {"owner": "manual"}, r"^reason: a gate needs a reason \([^\n]*$"),
+        (["a"], {"owner": "manual", "reason": " \n\t\x00"}, r"^reason: a gate needs a reason \([^\n]*$"),
         ([7], SHARED, r"nodes\[0\]: 7 is neither a name nor a map"),
         ([""], SHARED, r"nodes\[0\].name: '' is not the name of a node"),
         (["../secrets"], SHARED, "is not the name of a node"),
