@@ -42,6 +42,7 @@ PER_SIZE = {
 }
 # a collective's size is rounded to what its ranks can share
 SIZE_TOLERANCE = 0.01
+SHOWN = 80  # letters of an expression that is wrong
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
@@ -99,7 +100,7 @@ def load(resolved: Mapping) -> Bounds:
         try:
             bound = _bound(given, metrics.get(name, {}))
         except CelError as error:
-            message = f"{given['expression']!r} is no bound: {error}"
+            message = f"{_excerpt(given['expression'])!r} is no bound: {error}"
             problems.append(Problem("bad-expression", message, path=path))
             continue
         entries.append(bound)
@@ -314,6 +315,10 @@ def _number(value: object) -> float | None:
 
 def _worst(values: list[float], bound: Bound) -> float:
     return max(values) if bound.direction == "lower" else min(values)
+
+
+def _excerpt(text: str) -> str:
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
 def _unit(runs: Sequence[Mapping], bound: Bound) -> str:

@@ -15,7 +15,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from ansible_collections.goodput.fleet.plugins.module_utils.certification import durations, own_tests
+from ansible_collections.goodput.fleet.plugins.module_utils.certification import durations, expected_output, own_tests
 from ansible_collections.goodput.fleet.plugins.module_utils.certification.placeholders import (
     NAMES,
     given_by_run,
@@ -126,12 +126,16 @@ def load_texts(texts: Iterable[tuple[str, str]]) -> Tests:
 
 
 def _rules(document: yamltree.Document) -> list[Problem]:
-    spec, problems = document.data["spec"], []
+    spec = document.data["spec"]
+    problems = expected_output.faults(document, spec["parser"], ("spec", "parser"))
+    problems += expected_output.unknown(document, spec["parser"], ("spec", "parser", "expects"))
+    problems += _limits(document, spec["limits"], ("spec", "limits"))
     known = {*spec.get("variables", {}), *NAMES, *given_by_run(spec["launcher"])}
     places = [(("spec", "command", index), text) for index, text in enumerate(spec["command"])]
     places += [(("spec", "env", name), text) for name, text in spec.get("env", {}).items()]
     for kind in ("accelerators", "scales"):
         for key, override in spec.get(kind, {}).items():
+            problems += _limits(document, override.get("limits", {}), ("spec", kind, key, "limits"))
             places += [(("spec", kind, key, "env", name), text) for name, text in override.get("env", {}).items()]
             for name in override.get("variables", {}):
                 if name not in spec.get("variables", {}):
@@ -153,6 +157,11 @@ def _rules(document: yamltree.Document) -> list[Problem]:
             path = ("spec", "variables", name)
             problems.append(document.problem(path, "reserved", f"{name} is what the run gives", "another name"))
     return problems
+
+
+def _limits(document: yamltree.Document, limits: Mapping, path: tuple) -> list[Problem]:
+    faults = {name: durations.fault(text) for name, text in limits.items()}
+    return [document.problem((*path, name), "bad-value", fault) for name, fault in faults.items() if fault]
 
 
 def fill(resolved: Mapping, nodes: int, gpus_per_node: int) -> tuple[list[str], dict[str, str]]:

@@ -12,10 +12,14 @@ from __future__ import annotations
 
 import copy
 import os
-import re
 from collections.abc import Mapping
 
-from ansible_collections.goodput.fleet.plugins.module_utils.certification import durations, foreign
+from ansible_collections.goodput.fleet.plugins.module_utils.certification import (
+    durations,
+    expected_output,
+    finite,
+    foreign,
+)
 from ansible_collections.goodput.fleet.plugins.module_utils.records import schema, yamltree
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import InvalidDocument, Problem
 from ansible_collections.goodput.fleet.plugins.module_utils.records.schemas import testing
@@ -56,7 +60,7 @@ def load(source: object, name: str = "certification (inline)") -> dict:
     document = _without_managed(document)
     kind = data.get("kind") if data.get("kind") in KINDS else "Certification"
     schema.check(document, kind)
-    problems = _rules(document, kind)
+    problems = finite.faults(document) or _rules(document, kind)
     if problems:
         raise InvalidDocument(sorted(problems, key=lambda problem: (problem.line or 0, problem.path)))
     return {"certification": _even(document.data, kind, uid), "notUnderstood": understood}
@@ -215,18 +219,31 @@ def _target(document: yamltree.Document, target: Mapping) -> list[Problem]:
 def _options(document: yamltree.Document, options: Mapping, path: tuple, defaults: Mapping) -> list[Problem]:
     problems = []
     for key in TIMEOUTS:
-        if key in options and durations.seconds(options[key]) < 1:
-            problems.append(document.problem((*path, key), "bad-value", "is shorter than a second", "such as 30m"))
+        if key in options and (fault := durations.fault(options[key])):
+            problems.append(document.problem((*path, key), "bad-value", fault, "such as 30m"))
     if options.get("nicsPerNode") and not (options.get("nicResourceName") or defaults.get("nicResourceName")):
         hint = "name the extended resource, such as rdma/ib or nvidia.com/mlnxnics"
         message = "nicsPerNode needs nicResourceName"
         problems.append(document.problem((*path, "nicsPerNode"), "missing-key", message, hint))
     resources = options.get("resources", {})
+    problems += _devices(document, resources, options.get("nicResourceName"), (*path, "resources"))
     for name, wanted in resources.get("requests", {}).items():
         limit = resources.get("limits", {}).get(name)
         if limit is not None and durations.quantity(wanted) > durations.quantity(limit):
             message = f"the request {wanted} is larger than the limit {limit}"
             problems.append(document.problem((*path, "resources", "requests", name), "bad-value", message))
+    return problems
+
+
+def _devices(document: yamltree.Document, resources: Mapping, nics: str | None, path: tuple) -> list[Problem]:
+    """Devices have options of their own, which would silently win."""
+    problems = []
+    for part, given in resources.items():
+        for name in given:
+            option = "gpusPerNode" if name.endswith("/gpu") else "nicsPerNode" if name == nics else ""
+            if option:
+                message = f"{name} is asked for with {option}"
+                problems.append(document.problem((*path, part, name), "bad-value", message, "leave it out here"))
     return problems
 
 
@@ -243,28 +260,5 @@ def _workload(document: yamltree.Document, workload: Mapping, path: tuple) -> li
     if "exec" in workload and not workload["exec"]["command"]:
         problems.append(document.problem((*path, "exec", "command"), "empty", "must not be empty"))
     if "parser" in workload:
-        problems += _parser(document, workload["parser"], (*path, "parser"))
-    return problems
-
-
-def _parser(document: yamltree.Document, parser: Mapping, path: tuple) -> list[Problem]:
-    if parser["tool"] != "regex":
-        return [
-            document.problem((*path, key), "bad-value", f"{key} belongs to tool regex only", "leave it out")
-            for key in ("pattern", "metric", "unit")
-            if key in parser
-        ]
-    problems = [
-        document.problem((*path, key), "missing-key", f"tool regex needs {key}", testing.PARSER["description"])
-        for key in ("pattern", "metric")
-        if key not in parser
-    ]
-    try:
-        groups = re.compile(parser.get("pattern", "(x)")).groups
-    except re.error as error:
-        return [*problems, document.problem((*path, "pattern"), "bad-value", f"is no regular expression: {error}")]
-    if groups != 1:
-        message = f"has {groups} groups, not one"
-        hint = r"such as 'throughput: ([0-9.]+)'; (?:…) groups without catching"
-        problems.append(document.problem((*path, "pattern"), "bad-value", message, hint))
+        problems += expected_output.faults(document, workload["parser"], (*path, "parser"))
     return problems

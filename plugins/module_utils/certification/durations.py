@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+LONGEST = 366 * 24 * 3600  # seconds
+
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
 _SUFFIXES = {
     "m": 1e-3,
@@ -18,7 +20,15 @@ _SUFFIXES = {
 
 def seconds(text: str) -> int:
     """Whole seconds of a duration such as 1h30m or 1.5h, which the schema has checked."""
-    return int(sum(float(number) * _UNITS[unit] for number, unit in re.findall(r"([0-9.]+)(ms|h|m|s)", text)))
+    total = sum(float(number) * _UNITS[unit] for number, unit in re.findall(r"([0-9.]+)(ms|h|m|s)", text))
+    return int(min(total, 10.0**15))
+
+
+def fault(text: str) -> str:
+    """What is wrong with a duration as a limit of a run; "" for nothing."""
+    if seconds(text) < 1:
+        return "is shorter than a second"
+    return "is longer than a year" if seconds(text) > LONGEST else ""
 
 
 def quantity(value: str | float) -> float:

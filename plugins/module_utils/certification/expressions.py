@@ -9,6 +9,7 @@ Whole numbers in them count as decimals, so that a bound reads as people write i
 from __future__ import annotations
 
 import functools
+import math
 import operator
 import re
 from dataclasses import dataclass
@@ -94,7 +95,8 @@ def compile_bound(text: str) -> Compiled:
 def _beside(text: str) -> list[float]:
     """Each number of the text and what is just below and above it, and their negatives."""
     numbers = [float(number) for number in _NUMBER.findall(text)]
-    return [sign * number * factor for number in numbers for factor in (1 - 1e-6, 1, 1 + 1e-6) for sign in (1, -1)]
+    points = [sign * number * factor for number in numbers for factor in (1 - 1e-6, 1, 1 + 1e-6) for sign in (1, -1)]
+    return [point for point in points if math.isfinite(point)]
 
 
 def _activation(value: float, fleet: dict | None):

@@ -55,7 +55,7 @@ class Sizes:
         """Why a group of that size is none; "" when it is one."""
         gpus = size * self.gpus_per_node
         if size < self.least:
-            return f"the test needs {self.least} nodes in a group, there {_are(size)}"
+            return f"the test needs {self.least} nodes in a group, there {are(size)}"
         if gpus < self.least_gpus:
             return f"the test needs {self.least_gpus} GPUs in a group, {_nodes(size)} {gpus}"
         if gpus % self.multiple:
@@ -148,5 +148,5 @@ def _nodes(count: int) -> str:
     return "one node has" if count == 1 else f"{count} nodes have"
 
 
-def _are(count: int) -> str:
+def are(count: int) -> str:
     return f"is {count}" if count == 1 else f"are {count}"

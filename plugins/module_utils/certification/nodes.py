@@ -42,6 +42,7 @@ POOL_TAINTS = (
     "cloud.google.com/gke-queued",
     "kubernetes.io/arch",
 )
+UNKNOWN = "there is no such node"
 _CLOSING = ("NoSchedule", "NoExecute")
 _MODEL = re.compile(r"(gb|gh|mi|[abhlvtp])\d+[a-z]?")
 
@@ -164,7 +165,7 @@ def select(nodes: list[Node], target: Mapping) -> tuple[list[Node], dict[str, st
     known, fitting = {node.name for node in nodes}, {node.name for node in found}
     rest = ", ".join(part for part in target if part != "nodeNames")
     others = {
-        name: f"does not fit the rest of the target: {rest}" if name in known else "there is no such node"
+        name: f"does not fit the rest of the target: {rest}" if name in known else UNKNOWN
         for name in names
         if name not in fitting
     }

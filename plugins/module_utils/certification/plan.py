@@ -35,6 +35,8 @@ OPTIONS = {
     "includeCordoned": False,
 }
 DIAGNOSE = "diagnose"
+# of one category; so many are a slip in repeatCount
+MOST_RUNS = 100_000
 # tools whose output is a pass or none by itself
 JUDGES = ("dcgm_diag",)
 
@@ -42,14 +44,16 @@ JUDGES = ("dcgm_diag",)
 def plan(
     certification: Mapping, tests: catalogue.Tests, nodes: Iterable[Mapping], options: Mapping | None = None
 ) -> dict:
-    """{runs, rows, blocked, searches, categories, nodes, jobs, nodeHours, longestPathMinutes, notes, problems}.
+    """{runs, rows, blocked, searches, categories, nodes, jobs, limits, nodeHours, longestPathMinutes, notes,
+    problems}.
 
     certification: of `documents.load`; nodes: see `nodes.read`. options: domainLabels, poolTaints (globs),
     gpuResource, includeCordoned.
     runs: see `planned_run.build`. rows: [{node, category, test, runs: [ids], outcome?, why?}]; blocked: those of them
     without a run, with outcome blocked, not_applicable or not_run. searches: [{category, nodes: [{name, domain}],
     options}] as `isolation.plan.advance` takes them. nodeHours and longestPathMinutes are upper bounds, by the limits
-    of the runs. problems: [{code, message, …, severity}]; errors among them mean that nothing is to be run.
+    of the runs, without what searches add. problems: [{code, message, …, severity}]; errors among them mean that
+    nothing is to be run.
     Raises InvalidDocument or NotFound with everything that is wrong with the categories.
     """
     return Planner(certification, tests, nodes, options).plan()
@@ -83,6 +87,7 @@ class Planner:
         self.categories = {category["name"]: category for category in self.spec["categories"]}
         self.resolved = self._resolve()
         self._searched: dict[tuple[str, str], dict] = {}
+        self._unmet: list[str] = []  # what is asked for and the plan cannot do
 
     def _resolve(self) -> dict[tuple[str, str], dict]:
         """(category, accelerator) -> ResolvedTest."""
@@ -127,6 +132,7 @@ class Planner:
             "categories": [self._summary(category) for category in self.spec["categories"]],
             "nodes": [*(node.name for node in self.asked), *self.others],
             "jobs": len(kept),
+            "limits": dict(self.limits),
             "nodeHours": round(sum(len(run["nodes"]) * run["limits"]["run"] for run in kept) / 3600, 2),
             "longestPathMinutes": path,
             "notes": self._notes(),
@@ -172,6 +178,7 @@ class Planner:
             why.update({name: ("blocked", text) for name, text in formed.left.items()})
             resolved = self._test(category, members[0])
             repeats = 1 if self._searching(category, resolved) else category["options"].get("repeatCount", 1)
+            self._bearable(category, len(runs) + len(formed.groups) * repeats, repeats)
             for group in formed.groups:
                 for repeat in range(1, repeats + 1):
                     runs.append(build(resolved, self._team(resolved, group.nodes, group.borrowed), repeat, "screen"))
@@ -188,6 +195,12 @@ class Planner:
                 row["outcome"], row["why"] = why.get(name, later)
             rows.append(row)
         return runs
+
+    def _bearable(self, category: Mapping, runs: int, repeats: int) -> None:
+        if runs > MOST_RUNS:
+            message = f"{category['name']} would be {runs} runs, at most {MOST_RUNS} can be planned"
+            hint = f"repeatCount is {repeats}"
+            raise InvalidDocument(message, path=f"categories.{category['name']}.options.repeatCount", hint=hint)
 
     def _refused(self, category: Mapping) -> Iterable[tuple[str, tuple[str, str]]]:
         """(node, (outcome, why)) of nodes that cannot be tested."""
@@ -249,8 +262,17 @@ class Planner:
         sizes = self._sizes(category, resolved, members[0])
         scale = options.get("testScale", "full-scale")
         search = self._search(category, resolved, domain_of, sizes)
+        name = category["name"]
         if search and (scale == DIAGNOSE or options.get("isolate", True)):
             searches.append(search)
+        elif scale != DIAGNOSE and options.get("isolate", True) and sizes.of(len(members))[0]:
+            least = max(options.get("minGroupSize", 2), sizes.minimum)
+            why = f"a search needs groups of {least} nodes at least, of one kind there {grouping.are(len(members))}"
+            self._unmet.append(f"{name}: the bad node of a group that fails is not searched for: {why}")
+        if resolved["scope"] != "node" and scale not in (grouping.ALONE, DIAGNOSE):
+            wanted, most = options.get("nodesPerJob", 0), len(members)
+            if wanted > most and sizes.of(most)[0]:
+                self._unmet.append(f"{name}: nodesPerJob is {wanted}, of one kind there {grouping.are(most)}")
         if resolved["scope"] == "node":
             return grouping.form(domain_of, sizes, grouping.ALONE)
         if scale != DIAGNOSE:
@@ -352,14 +374,14 @@ class Planner:
         if not self.asked:
             left = "; ".join(nodes_.left_by(self.fleet, self.spec["target"]))
             message = f"no node fits the target: of {len(self.fleet)} nodes {left}"
-            problems.append(Problem("no-nodes", message, path="spec.target", hint="every part must fit a node"))
+            message = message if self.fleet else "the cluster has no nodes"
+            lost = next((name for name, why in self.others.items() if why == nodes_.UNKNOWN), "")
+            hint = self._like(lost) or "every part must fit a node"
+            problems.append(Problem("no-nodes", message, path="spec.target", hint=hint))
         for name, why in self.others.items() if self.asked else ():
-            known = [node.name for node in self.fleet]
-            hint = nearest(name, known).partition(" valid:")[0] if name not in known and len(known) > 1 else ""
-            message = f"{name}: {why}"
-            problems.append(
-                Problem("no-such-node", message, path="spec.target.nodeNames", hint=hint, severity="warning")
-            )
+            message, path = f"{name}: {why}", "spec.target.nodeNames"
+            hint = self._like(name) if why == nodes_.UNKNOWN else ""
+            problems.append(Problem("no-such-node", message, path=path, hint=hint, severity="warning"))
         most = self.limits.get("maxMinutes")
         if most is not None and path > most:
             message = f"the runs may take {path} minutes, limits.maxMinutes allows {most}"
@@ -367,20 +389,27 @@ class Planner:
             problems.append(Problem("too-long", message, path="spec.limits.maxMinutes", hint=hint, severity="warning"))
         return problems
 
+    def _like(self, name: str) -> str:
+        """The node that was probably meant, as a hint."""
+        known = [node.name for node in self.fleet]
+        hint = nearest(name, known).partition(" valid:")[0] if name and len(known) > 1 else ""
+        return f"{name}: {hint}" if hint.startswith("did you mean") else ""
+
     def _notes(self) -> list[str]:
         found = [note for resolved in self.resolved.values() for note in resolved["notes"]]
         for name, category in self.categories.items():
             options = category["options"]
-            if options.get("testScale") == DIAGNOSE:
+            searching = self._searching(category, self._any(category))
+            if searching:
                 found.append(f"{name}: these are a search's first groups, others follow from their results")
-            if options.get("testScale") == DIAGNOSE and options.get("repeatCount", 1) > 1:
+            if searching and options.get("repeatCount", 1) > 1:
                 found.append(
                     f"{name}: repeatCount has no meaning for testScale diagnose, the search repeats what it must"
                 )
             bounded = options.get("thresholds") or options.get("bounds")
             if not bounded and self._any(category)["parser"]["tool"] not in JUDGES:
                 found.append(f"{name} has no bound: its nodes can at best be pass_unbounded")
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys([*found, *self._unmet]))
 
     def _summary(self, category: Mapping) -> dict:
         """What is run for a category on each accelerator, for the evidence."""

@@ -18,10 +18,21 @@ def describe(plan: Mapping) -> list[str]:
     jobs, nodes = plan["jobs"], len(plan["nodes"])
     hours, path = plan["nodeHours"], durations.text(plan["longestPathMinutes"] * 60)
     lines = [f"{_many(jobs, 'job')} on {_many(nodes, 'node')}: at most {hours:g} node-hours, {path} from begin to end"]
+    lines += _beyond(plan)
     for category in plan["categories"]:
         lines += _category(plan, category)
-    lines += [f"{problem.get('severity', 'error')}: {problem['message']}" for problem in plan["problems"]]
+    lines += [_problem(problem) for problem in plan["problems"]]
     return lines + [f"note: {note}" for note in plan["notes"]]
+
+
+def _beyond(plan: Mapping) -> list[str]:
+    """What comes on top of the cost."""
+    searched = list(dict.fromkeys(search["category"] for search in plan["searches"])) if plan["jobs"] else []
+    if not searched:
+        return []
+    most = plan["limits"].get("maxTests")
+    bound = f"; limits.maxTests {most} holds for all jobs together" if most else "; limits.maxTests bounds it"
+    return [f"on top, where a test fails: the search for the bad node or link of {_names(searched)}{bound}"]
 
 
 def _category(plan: Mapping, category: Mapping) -> list[str]:
@@ -43,6 +54,11 @@ def _category(plan: Mapping, category: Mapping) -> list[str]:
             reasons.setdefault((row["outcome"], row["why"]), []).append(row["node"])
     lines += [f"  {outcome}: {_names(names)}: {why}" for (outcome, why), names in sorted(reasons.items())]
     return lines
+
+
+def _problem(problem: Mapping) -> str:
+    hint = f" ({problem['hint']})" if problem.get("hint") else ""
+    return f"{problem.get('severity', 'error')}: {problem['message']}{hint}"
 
 
 def _names(names: list[str]) -> str:

@@ -24,6 +24,7 @@ NAMED = {
     "diagnostics": ["dcgm-level1", "dcgm-level2", "dcgm-level3", "dcgm-level4", "gpu-burn", "nvbandwidth"],
     "training": ["nemotron5-56b", "nemotron5-8b"],
 }
+PARSER = 'parser: {tool: regex, pattern: "(x)", metric: rate}'
 OWN = """\
 apiVersion: goodput.fleet/v1alpha1
 kind: CertificationTest
@@ -37,10 +38,10 @@ spec:
   command: [own, "--size={size}", "${SHELL}", "{{literal}}", "{gpus}"]
   variables: {size: 4}
   limits: {start: 1m, run: 10m, silence: 1m}
-  parser: {tool: regex, pattern: "(x)", metric: rate}
+  {PARSER}
   metrics: {rate: {unit: "1/s", direction: higher}}
   isolation: diagnostics
-"""
+""".replace("{PARSER}", PARSER)
 
 
 @pytest.fixture(scope="module")
@@ -277,6 +278,21 @@ def test_a_layer_without_tests():
             "no variable 'siz'",
         ),
         ("isolation: diagnostics", "isolation: diagnostics\n  requirements: {multipleOf: [tp]}", "no variable 'tp'"),
+        ("silence: 1m", "silence: 0s", "spec.limits.silence: is shorter than a second"),
+        (
+            "isolation: diagnostics",
+            "isolation: diagnostics\n  scales: {diagnose: {limits: {run: 99999999h}}}",
+            "spec.scales.diagnose.limits.run: is longer than a year",
+        ),
+        (PARSER, "parser: {tool: regex}", "spec.parser.pattern: tool regex needs pattern"),
+        (PARSER, "parser: {tool: regex, metric: m, pattern: '(a'}", "spec.parser.pattern: is no regular expression"),
+        (
+            PARSER,
+            "parser: {tool: nccl, expects: {expected_rank: 2}}",
+            "expects.expected_rank: the parser takes no 'expected_rank' (did you mean 'expected_ranks'",
+        ),
+        (PARSER, "parser: {tool: nccl, expects: {expected_ranks: many}}", "spec.parser.expects: "),
+        (PARSER, "parser: {tool: dcgm_diag, expects: {expected_tests: 3}}", "spec.parser.expects: "),
     ],
 )
 def test_what_is_wrong_with_a_site_s_test_is_said_with_its_place(before, after, words):

@@ -220,6 +220,18 @@ def test_an_object_of_the_cluster_is_read_with_what_the_server_added():
         ),
         (spec(f"- {NCCL}", "  options: {testScale: fullscale}\n"), ["'fullscale' is not allowed", "'full-scale'"]),
         (spec(f"- {NCCL}", "  options: {timeoutPerJob: 0s}\n"), ["timeoutPerJob: is shorter than a second"]),
+        (spec(f"- {NCCL}", "  options: {timeoutPerJob: -5m}\n"), ["'-5m' is malformed"]),
+        (spec(f"- {NCCL}", "  options: {startTimeout: 9999999h}\n"), ["startTimeout: is longer than a year"]),
+        (spec(f"- {NCCL}", f"  options: {{silenceTimeout: {'9' * 400}h}}\n"), ["is longer than a year"]),
+        (
+            spec(f"- {NCCL}", "  options: {resources: {limits: {nvidia.com/gpu: 3}}}\n"),
+            ["nvidia.com/gpu is asked for with gpusPerNode"],
+        ),
+        (
+            spec(f"- {NCCL}", "  options: {nicResourceName: rdma/ib, resources: {requests: {rdma/ib: 1}}}\n"),
+            ["rdma/ib is asked for with nicsPerNode"],
+        ),
+        (spec(f"- {NCCL}", "  limits: {maxTests: 0}\n"), ["spec.limits.maxTests: 0 is smaller than 1"]),
         (spec(f"- {NCCL}", "  options: {timeoutPerJob: 60}\n"), ["60 is an integer, not a string", "in quotes"]),
         (spec(f"- {NCCL}", "  options: {nodesPerJob: 0}\n"), ["0 is smaller than 1"]),
         (spec(f"- {NCCL}", "  options: {nicsPerNode: 8}\n"), ["nicsPerNode needs nicResourceName", "rdma/ib"]),
@@ -248,6 +260,17 @@ def test_what_is_wrong_is_said_with_its_place(text, words):
     message = refused(text)
     for word in words:
         assert word in message
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"variables": {"maxBytes": float("inf")}}, {"resources": {"limits": {"cpu": float("nan")}}}],
+)
+def test_a_number_that_no_file_can_hold(options):
+    given_ = yaml.safe_load(spec(f"- {NCCL}"))
+    given_["spec"]["options"] = options
+    message = refused(given_)
+    assert "spec.options." in message and "is no number that can be used" in message
 
 
 def test_a_file_that_is_not_there():

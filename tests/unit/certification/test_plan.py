@@ -574,6 +574,8 @@ def test_a_plan_in_words():
     bounded = {**ALL_REDUCE, "options": {"nodesPerJob": 2, "thresholds": {"busBandwidthGBps": "value > 300"}}}
     assert plan.describe(make(nodes, bounded, DCGM)) == [
         "8 jobs on 6 nodes: at most 11 node-hours, 3 h from begin to end",
+        "on top, where a test fails: the search for the bad node or link of nccl-all-reduce, dcgm-level2; "
+        "limits.maxTests bounds it",
         "nccl-all-reduce (communication/nccl-all-reduce): 3 jobs of 2 nodes of 8 GPUs (h100); 1 h each at most",
         "  twice, to fill a group up: gpu-003",
         "  blocked: gpu-005: 7 of 8 GPUs",
@@ -582,7 +584,50 @@ def test_a_plan_in_words():
     ]
 
 
+def test_what_a_search_may_add_is_said_with_the_limit_that_holds_it():
+    lines = plan.describe(make(fleet(4), ALL_REDUCE, limits={"maxTests": 9}))
+    assert lines[1].endswith("link of nccl-all-reduce; limits.maxTests 9 holds for all jobs together")
+    unsearched = {**ALL_REDUCE, "options": {"isolate": False}}
+    assert not any("search" in line for line in plan.describe(make(fleet(4), unsearched)))
+
+
+def test_what_the_plan_cannot_do_is_noted():
+    asked = {**ALL_REDUCE, "options": {"nodesPerJob": 64, "minGroupSize": 8}}
+    notes = make(fleet(4), asked)["notes"]
+    assert "nccl-all-reduce: nodesPerJob is 64, of one kind there are 4" in notes
+    assert any("is not searched for: a search needs groups of 8 nodes at least" in note for note in notes)
+    assert not make(fleet(4), {**DCGM, "options": {"nodesPerJob": 64, "minGroupSize": 8}})["notes"]
+
+
+def test_a_search_of_groups_is_no_matter_of_tests_on_single_nodes():
+    asked = {"testScale": "diagnose", "repeatCount": 3}
+    found = make(fleet(4), {**ALL_REDUCE, "options": asked}, {**DCGM, "options": asked})
+    assert [run["category"] for run in found["runs"]].count("dcgm-level2") == 12
+    assert not any("dcgm" in note for note in found["notes"])
+    assert sum("repeatCount has no meaning" in note for note in found["notes"]) == 1
+
+
+def test_more_repeats_than_can_be_planned_are_refused_at_once():
+    with pytest.raises(InvalidDocument, match=r"dcgm-level2 would be 4000000 runs.*repeatCount is 1000000"):
+        make(fleet(4), {**DCGM, "options": {"repeatCount": 1_000_000}})
+
+
 # ---------------------------------------------------------------- faults of the request
+
+
+@pytest.mark.parametrize(
+    ("nodes", "target", "words"),
+    [
+        (fleet(4), {"nodeNames": ["gpu-0001"]}, "nodeNames fits 0 (gpu-0001: did you mean 'gpu-001'?)"),
+        (fleet(4), {"nodeSelector": {"a": "b"}}, "of 4 nodes nodeSelector fits 0 (every part must fit a node)"),
+        ([], {"nodeNames": ["gpu-001"]}, "error: the cluster has no nodes"),
+        (fleet(4), {"nodeNames": ["gpu-001", "gpu-0002"]}, "gpu-0002: there is no such node (gpu-0002: did you mean"),
+    ],
+)
+def test_nodes_that_are_not_there_are_said_with_the_likeliest_slip(nodes, target, words):
+    found = plan.plan(certification(ALL_REDUCE, target=target), TESTS, nodes)
+    assert any(words in line for line in plan.describe(found))
+    assert not found["runs"]
 
 
 def test_everything_that_is_wrong_with_the_categories_is_said_at_once():
