@@ -221,6 +221,9 @@ class Pass:
     def run(self) -> dict:
         found = gates.read_nodes(self.client, self.params["selector"])
         nodes = {name: node for name, node in found.items() if self.params["selector"] or is_gpu_node(node)}
+        if not nodes:
+            which = f"has the labels {self.params['selector']}" if self.params["selector"] else "has GPUs"
+            self.module.warn(f"no node of the cluster {which}, so that nothing can be gated")
         events, unparsed = self.signals(nodes)
         facts = [node_facts(node) for node in nodes.values()]
         window = ledger.read(*self.where).entries

@@ -339,6 +339,12 @@ def test_bad_input_is_one_clear_error(cluster, tmp_path):
     assert "concurrency" in message(concurrency=0)
 
 
+def test_a_selector_of_no_node_is_told(cluster):
+    found = quarantine(cluster, events=fell_off(cluster, 3), selector="pool=misspelt")
+    assert "no node of the cluster has the labels pool=misspelt, so that nothing can be gated" in str(found["warnings"])
+    assert f"the fleet has no such node: {name(3)}" in found["msg"]
+
+
 def test_what_cannot_be_read_is_kept(cluster, tmp_path):
     good = fell_off(cluster, 7)[0]
     stranger = copy.deepcopy(good)
