@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from ansible_collections.goodput.fleet.plugins.module_utils.clusters.kubernetes import failures
 from ansible_collections.goodput.fleet.plugins.module_utils.clusters.kubernetes import kubeconfig as configs
 from ansible_collections.goodput.fleet.plugins.module_utils.clusters.kubernetes.connection import (
     KUBERNETES_ARGS,
@@ -240,6 +241,8 @@ def test_a_malformed_kubeconfig_is_told_by_line(tmp_path, content, text):
         ({"kubeconfig": 7}, "kubeconfig is a int"),
         ({"host": "https://h", "ca_cert": "/nowhere/ca"}, "/nowhere/ca: ca_cert: no such file"),
         ({"host": "https://h", "proxy": "socks9://x"}, "the proxy 'socks9://x' cannot be used"),
+        ({"host": "https://h", "proxy": "socks9://me:secret@x"}, "the proxy 'socks9://x' cannot be used"),
+        ({"host": "https://me:secret@h"}, "the address of https://h holds a user or password"),
         ({"host": "https://"}, "is not the address"),
         ({"host": "https://[bad"}, "is not the address"),
         ({"host": "https://a b"}, "is not the address of a server"),
@@ -290,3 +293,20 @@ def test_in_a_pod_its_service_account_is_used(monkeypatch, tmp_path):
     (tmp_path / "ca.crt").unlink()
     with pytest.raises(FleetError, match="the pod's service account cannot be used"):
         connect({})
+
+
+@pytest.mark.parametrize("url", ["http://me:secret@p:1", "me:secret@p:1"])
+def test_messages_hold_no_password_of_a_proxy(url):
+    import urllib3
+
+    settings = configs.Settings("https://h", "the option host", proxy=url)
+    error = failures.from_transport(urllib3.exceptions.ProxyError("no", OSError("refused")), settings)
+    assert "cret" not in str(error) and "p:1 does not let through to h" in str(error)
+
+
+def test_the_password_of_a_proxy_is_blanked_in_results():
+    blanked: set[str] = set()
+    connect({"host": "https://h", "proxy": "http://me:secret@p:1"}, blanked)
+    assert blanked == {"secret"}
+    connect({"host": "https://h:6443", "proxy": "http://me@p:1"}, blanked)
+    assert blanked == {"secret"}

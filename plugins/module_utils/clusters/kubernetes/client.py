@@ -285,7 +285,10 @@ def _manager(settings, threads: int):
         return urllib3.ProxyManager(settings.proxy, **options) if settings.proxy else urllib3.PoolManager(**options)
     except (ValueError, urllib3.exceptions.HTTPError) as error:
         raise Unavailable(
-            f"the proxy {settings.proxy!r} cannot be used: {error}", code="proxy", hint="http://HOST:PORT"
+            f"the proxy {failures.bare(settings.proxy)!r} cannot be used: "
+            f"{str(error).replace(settings.proxy, failures.bare(settings.proxy))}",
+            code="proxy",
+            hint="http://HOST:PORT",
         ) from error
 
 

@@ -13,6 +13,7 @@ import os
 from urllib.parse import urlsplit
 
 from ansible.module_utils.basic import env_fallback
+from ansible_collections.goodput.fleet.plugins.module_utils.clusters.kubernetes import failures
 from ansible_collections.goodput.fleet.plugins.module_utils.clusters.kubernetes import kubeconfig as configs
 from ansible_collections.goodput.fleet.plugins.module_utils.clusters.kubernetes.client import Client
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import FleetError, InvalidDocument, NotFound
@@ -52,6 +53,9 @@ def connect(params: dict, no_log_values: set | None = None, **client_options) ->
         given = yamltree.load_text(given, "kubeconfig (inline)").data
     if isinstance(given, dict) and no_log_values is not None:
         no_log_values.update(configs.secrets_of(given))
+    if no_log_values is not None:
+        addresses = (str(params.get(option) or "") for option in ("host", "proxy"))
+        no_log_values.update(secret for each in addresses if (secret := failures.password(each)))
     try:
         settings = _settings(given or None, params)
     except ImportError as error:
@@ -91,6 +95,12 @@ def _override(settings: configs.Settings, params: dict) -> configs.Settings:
     if not _is_address(settings.host):
         raise InvalidDocument(
             f"{settings.host!r} is not the address of an API server", path="host", hint="https://HOST:PORT"
+        )
+    if failures.bare(settings.host) != settings.host:
+        raise InvalidDocument(
+            f"the address of {failures.bare(settings.host)} holds a user or password, which no API server takes",
+            path="host",
+            hint="api_key, or client_cert and client_key",
         )
     for option, attribute in (
         ("api_key", "static_token"),

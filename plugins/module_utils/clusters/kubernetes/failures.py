@@ -129,6 +129,17 @@ def _token_state(settings) -> str:
     return "the token is expired or not valid here"
 
 
+def bare(url: str) -> str:
+    """An address without the user and password that it may hold."""
+    return re.sub(r"^(\w+://)?[^/]*@", r"\1", url)
+
+
+def password(url: str) -> str:
+    """The password that an address holds, as it is written there; "" without one."""
+    match = re.match(r"(?:\w+://)?[^/@:]*:([^/@]*)@", url)
+    return match[1] if match else ""
+
+
 def from_transport(error: Exception, settings) -> FleetError:
     """The error for a request that got no answer."""
     import urllib3
@@ -139,7 +150,7 @@ def from_transport(error: Exception, settings) -> FleetError:
     text = re.sub(r"^<[^>]*>:? ?|\w+\(host='[^']*', port=\d+\): ?", "", text)
     from_host = f"came from {settings.origin}"
     if isinstance(inner, urllib3.exceptions.ProxyError) or isinstance(error, urllib3.exceptions.ProxyError):
-        return Unavailable(f"the proxy {settings.proxy} does not let through to {place}: {text}", code="proxy")
+        return Unavailable(f"the proxy {bare(settings.proxy)} does not let through to {place}: {text}", code="proxy")
     if isinstance(inner, urllib3.exceptions.SSLError):
         reason = re.sub(r"\s*\(_ssl\.c:\d+\)|^\[[^]]*\]\s*", "", text)
         hint = (
