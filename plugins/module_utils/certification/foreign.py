@@ -122,7 +122,7 @@ class _Conversion:
                 self.set(options, into, "nicsPerNode", value, (*path, key))
                 if value and not given.get("nicResourceName"):
                     self.set(options, into, "nicResourceName", NIC_RESOURCE, (*path, key))
-            elif key == "startupStallTimeoutSeconds" and type(value) is int:
+            elif key == "startupStallTimeoutSeconds" and isinstance(value, int) and not isinstance(value, bool):
                 self.set(options, into, "silenceTimeout", f"{value}s", (*path, key))
             elif key == "sourceRepo":
                 self.set(options, into, "variables", {"megatronRepository": value}, (*path, key))

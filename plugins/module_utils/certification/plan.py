@@ -19,7 +19,6 @@ from ansible_collections.goodput.fleet.plugins.module_utils.certification import
 from ansible_collections.goodput.fleet.plugins.module_utils.certification.isolation import plan as isolation
 from ansible_collections.goodput.fleet.plugins.module_utils.certification.nodes import Node
 from ansible_collections.goodput.fleet.plugins.module_utils.certification.planned_run import Team, build
-from ansible_collections.goodput.fleet.plugins.module_utils.certification.planned_text import describe  # noqa: F401
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import (
     FleetError,
     InvalidDocument,

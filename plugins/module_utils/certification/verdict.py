@@ -84,9 +84,10 @@ def outcomes(
     context: {category, accelerator, scope (the run's own without them), fleet (see `bounds.judge`), asked: [node],
     hosts: {host in the output: node}, and blocked, notApplicable, skipped: {node: why}}.
 
-    A row: {node, category, test, run, result (of the run and its bounds), repeat, purpose, outcome, code, reasons:
-    [text], warnings: [text], attribution: hardware | configuration | tool | infrastructure | unknown | group | None,
-    metrics, violations, notMeasured, boundsUsed}. With `group` nothing tells which node of the group it was.
+    A row: {node, category, test, run, result (of the run and its bounds), repeat, purpose, outcome, code,
+    reasons: [text], warnings: [text], attribution: hardware | configuration | tool | infrastructure | unknown |
+    group | None, own, metrics, violations, notMeasured, boundsUsed}. With `group` nothing tells which node of
+    the group it was.
     """
     nodes = list(run["nodes"])
     context = {"accelerator": run.get("accelerator"), "scope": run.get("scope"), **(context or {})}
@@ -360,6 +361,7 @@ def _row(run: Mapping, bounds: Bounds, node: str, cause: Cause, reasons: Iterabl
         "reasons": reasons[:REASONS],
         "warnings": [],
         "attribution": cause.attribution or None,
+        "own": len(run["nodes"]) == 1 or cause.node == node or cause.outcome in (PASS, UNBOUNDED),
         "metrics": {},
         "violations": [],
         "notMeasured": [],
@@ -407,10 +409,10 @@ def combine(
     """A verdict per node: the worst of its required tests.
 
     `required` are categories, all that have a row without it; `asked` nodes get a verdict also without a row.
-    `allow_unbounded`: whether pass_unbounded may open a gate, or the categories where it may. `cleared`: {category:
-    [node]} that a search after a failing group found to be good; what only the group did is taken off such a node if
-    it passed a test of that category itself. `blamed`: {category: {node: text}} that it found to be bad or flaky: they
-    fail, and no longer for their group only.
+    `allow_unbounded`: whether pass_unbounded may open a gate, or the categories where it may. `cleared`:
+    {category: [node]} that a search after a failing group found to be good; what only the group did (rows that
+    are not the node's `own`) is taken off such a node if it passed a test of that category itself. `blamed`:
+    {category: {node: text}} that it found to be bad or flaky: they fail, and no longer for their group only.
 
     Gives [{node, verdict, mayOpenGate, attribution, reasons, tests: [{category, test, outcome, code, attribution,
     reasons, runs}]}], in the order of `asked`. A later row of the same run replaces one that says nothing about the
@@ -466,7 +468,7 @@ def _of_category(category: str, rows: list[Mapping], cleared: bool) -> dict:
         kept = [old for old in kept if not _replaced(old, row)] + [row]
     passed = [row for row in kept if row["outcome"] in (PASS, UNBOUNDED)]
     if cleared and passed:
-        kept = [row for row in kept if row["attribution"] != GROUP]
+        kept = [row for row in kept if row["attribution"] != GROUP and row.get("own", True)]
     if not kept:
         test = {"category": category, "test": "", "outcome": NOT_RUN, "code": "not-tested", "attribution": None}
         return {**test, "reasons": ["no test ran on this node"], "runs": []}

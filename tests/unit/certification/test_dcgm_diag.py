@@ -101,7 +101,10 @@ def test_a_test_that_fails_while_its_gpus_pass_is_the_tools_fault():
 def test_a_warning_counts_although_the_gpu_passed():
     lost = warning("GPU 3 Cannot allocate memory on the host", 73, 8, 4)
     finding = only(dcgm_diag.parse(new_json({"memory": ("Pass", [entity(2), entity(3, "Pass", lost)])})))
-    assert (finding["code"], finding["severity"], finding["entity"]) == ("warning-on-pass", "warning", "GPU 3")
+    assert (finding["code"], finding["severity"], finding["entity"]) == ("warning-on-pass", "error", "GPU 3")
+    slow = warning("GPU 3 took longer than usual", 1, 7, 1)
+    finding = only(dcgm_diag.parse(new_json({"memory": ("Pass", [entity(2), entity(3, "Pass", slow)])})))
+    assert (finding["code"], finding["severity"]) == ("warning-on-pass", "warning")
     isolate = warning("GPU 3 has row remapping failures", 80, 10, 2)
     result = dcgm_diag.parse(new_json({"memory": ("Pass", [entity(3, "Pass", isolate)])}))
     assert only(result)["severity"] == "error"

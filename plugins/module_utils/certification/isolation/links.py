@@ -211,8 +211,9 @@ def _again(board: Board, judge: Judgement, node: int) -> bool:
         return True
     pool = judge.good & ~judge.conflicts(node) & ~(1 << node)
     # the least used company first
-    groups = sorted((state.runs(1 << node | 1 << other), (other - node) % len(judge.fleet), other)
-                     for other in bits(pool))  # fmt: skip
+    groups = sorted(
+        (state.runs(1 << node | 1 << other), (other - node) % len(judge.fleet), other) for other in bits(pool)
+    )
     if len(groups) < number:
         return False
     free = [other for _runs, _far, other in groups if board.free >> other & 1][:number]

@@ -32,6 +32,7 @@ _CODES = {FAIL: "test-failed", WARN: "test-warned", SKIP: "test-skipped", NOT_RU
 _VERBS = {FAIL: "failed", WARN: "warned", SKIP: "was skipped", NOT_RUN: "did not run"}
 # the strongest reason among several decides
 _ORDER = (HARDWARE, UNKNOWN, CONFIGURATION, INFRASTRUCTURE, TOOL)
+_UNTESTED = re.compile(r"(?:unable to|cannot|could not|couldn't|fail\w*( to)?) .{0,40}allocat|allocat.{0,60}fail", re.I)
 _RETURN = re.compile(r"\((-\d{1,3})\)|Return:.*?(-\d{1,3})\b")
 
 
@@ -147,7 +148,8 @@ def _own_status(outcome: Outcome, test: dict, host: str | None, wanted: list[str
 
 
 def _warned_pass(outcome: Outcome, test: dict, result: dict, item: dict, host: str | None) -> None:
-    isolate = item["errorSeverity"] in (2, 6)
+    # what could not be allocated was not tested
+    isolate = item["errorSeverity"] in (2, 6) or _UNTESTED.search(item["message"]) is not None
     where = f" on {result['entity']}" if result["entity"] else ""
     outcome.find(
         "warning-on-pass",
@@ -231,7 +233,13 @@ def _expected(outcome: Outcome, diagnostic: Diagnostic, run: dict, expected_gpus
         where = f"The diagnostic{f' of {host}' if host and diagnostic.multinode else ''}"
         # the numbers a table's messages happen to name are not all that ran
         known = set() if diagnostic.everywhere and diagnostic.counted else gpus
-        check_gpus(outcome, expected_gpus, known, diagnostic.counted, host, where)
+        check_gpus(outcome, expected_gpus, known, diagnostic.counted, host, where, _present(diagnostic, host))
+
+
+def _present(diagnostic: Diagnostic, host: str | None) -> int:
+    """How many GPUs the diagnostic saw on the node, whether it tested them or not."""
+    devices = [item for item in diagnostic.devices if item.get("host", host) == host]
+    return max(diagnostic.counted or 0, len({item["entity"] for item in devices if item["entity"].startswith("GPU ")}))
 
 
 def runtime(outcome: Outcome, host: str | None, line: int | None, text: str) -> None:

@@ -46,7 +46,8 @@ _WORDS = (
     (INFRASTRUCTURE, re.compile(r"\bMCUTIL\b|gpu is (?:busy|in use)|not idle", re.IGNORECASE)),
     (TOOL, re.compile(
         r"internal error|child process|couldn't be parsed|cannot load|can't load|unable to (?:load|open|find hardware)"
-        r"|plugin|no such file|timed out|dcgm api|error querying", re.IGNORECASE)),
+        r"|(?:couldn't|could not|cannot|unable to) (?:find|locate|run|execute|start) [^.]*(?:executable|binary|library)"
+        r"|BwChecker|plugin|no such file|timed out|dcgm api|error querying", re.IGNORECASE)),
     (CONFIGURATION, re.compile(
         r"persistence mode|ecc memory|not currently active|skipp(?:ed|ing)|disabled|permission|environment variable"
         r"|not allow|nouveau|power limit|mig |graphics process|unsupported|not supported", re.IGNORECASE)),

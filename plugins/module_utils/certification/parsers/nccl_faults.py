@@ -235,6 +235,12 @@ _RULES = (
         category=INFRASTRUCTURE,
     ),
     _rule(
+        "floating point exception",
+        r"(?P<entity>Floating point exception)",
+        "killed-by-signal",
+        "A process was ended by a signal: nccl-tests divides by zero where the least size exceeds the GPU's memory",
+    ),
+    _rule(
         "on signal",
         r"process rank (?P<entity>\d{1,9}) with PID \d{1,10} on node HOST exited on signal \d{1,3}",
         "killed-by-signal",
@@ -354,12 +360,6 @@ _RULES = (
         "killed-by-signal",
         "A process was ended by a signal",
     ),
-    _rule(
-        "floating point exception",
-        r"(?P<entity>Floating point exception)",
-        "killed-by-signal",
-        "A process was ended by a signal: nccl-tests divides by zero where the least size exceeds the GPU's memory",
-    ),
     _rule("caught signal", r"Caught signal (?P<entity>\d{1,3})", "killed-by-signal", "A process was ended by a signal"),
 )
 
@@ -429,6 +429,14 @@ _WARNINGS = (
         "network-setup-failed",
         "The network adapter could not be set up",
         scope="node",
+        category=INFRASTRUCTURE,
+    ),
+    _rule(
+        "imex",
+        r"\bIMEX\b",
+        "imex-unavailable",
+        "The service that joins the NVLink domain (nvidia-imex) does not do so on this node",
+        scope="service",
         category=INFRASTRUCTURE,
     ),
     _rule(

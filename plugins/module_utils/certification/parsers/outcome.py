@@ -193,11 +193,18 @@ def gpu_expectation(value: object) -> tuple[int | None, set[int] | None]:
 
 
 def check_gpus(
-    outcome: Outcome, expected: object, found: set[int], counted: int | None, host: str | None, where: str
+    outcome: Outcome,
+    expected: object,
+    found: set[int],
+    counted: int | None,
+    host: str | None,
+    where: str,
+    present: int | None = None,
 ) -> None:
     """One finding for GPUs that were expected and are not there.
 
     `found` are the GPUs' numbers where the output tells; `counted` how many it speaks of, None where it does not tell.
+    `present`: how many the tool saw on the node, also those that it left out.
     """
     count, which = gpu_expectation(expected)
     if count is None:
@@ -219,12 +226,13 @@ def check_gpus(
         missing = missing if len(missing) == count - have else []
     if have < count or missing:
         named = f"; missing: {', '.join(map(str, missing))}" if missing else ""
+        left_out = bool(found) and present is not None and present >= count
         outcome.find(
-            "gpu-missing",
+            "gpu-not-tested" if left_out else "gpu-missing",
             f"{where} ran on {min(have, count - len(missing))} of {count} GPUs{named}",
             host=host,
             entity=", ".join(f"GPU {gpu}" for gpu in missing) or None,
-            category=HARDWARE,
+            category=TOOL if left_out else HARDWARE,
         )
     if unasked:
         outcome.find(
