@@ -115,7 +115,7 @@ def parse_cloud_notice(value, node=None, nodes=None, boot_id=None, received=None
             received=received or None,
             source_name=source or "",
         )
-    except (FleetError, TypeError, ValueError) as error:
+    except (FleetError, TypeError, ValueError, RecursionError) as error:
         raise AnsibleFilterError(f"parse_cloud_notice: {error}") from error
 
 

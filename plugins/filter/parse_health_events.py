@@ -102,7 +102,7 @@ def parse_health_events(value, node=None, boot_id=None, received=None, source="h
             received=received or None,
             source_name=source or "",
         )
-    except (FleetError, TypeError, ValueError) as error:
+    except (FleetError, TypeError, ValueError, RecursionError) as error:
         raise AnsibleFilterError(f"parse_health_events: {error}") from error
 
 

@@ -106,7 +106,7 @@ def parse_node_conditions(value, node=None, boot_id=None, received=None, source=
             received=received or None,
             source_name=source or "",
         )
-    except (FleetError, TypeError, ValueError) as error:
+    except (FleetError, TypeError, ValueError, RecursionError) as error:
         raise AnsibleFilterError(f"parse_node_conditions: {error}") from error
 
 

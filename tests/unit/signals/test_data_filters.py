@@ -46,6 +46,15 @@ def test_data_text_lines_and_bytes_give_the_same(parse, value, options):
 
 
 @pytest.mark.parametrize("parse", [parse_node_conditions, parse_cloud_notice, parse_health_events])
+def test_data_nested_without_end_is_one_clear_error(parse):
+    value: list = []
+    for _level in range(20_000):
+        value = [value]
+    with pytest.raises(AnsibleFilterError, match=f"{parse.__name__}: maximum recursion depth"):
+        parse(value)
+
+
+@pytest.mark.parametrize("parse", [parse_node_conditions, parse_cloud_notice, parse_health_events])
 @pytest.mark.parametrize(
     "value, options, words",
     [
