@@ -274,10 +274,9 @@ from ansible_collections.goodput.fleet.plugins.module_utils.bundles import (
     mirror,
     options,
     render,
-    signature,
     tree,
 )
-from ansible_collections.goodput.fleet.plugins.module_utils.records import yamltree
+from ansible_collections.goodput.fleet.plugins.module_utils.records import signing, yamltree
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import FleetError
 from ansible_collections.goodput.fleet.plugins.module_utils.records.lockfile import load_lock
 
@@ -329,7 +328,7 @@ def rendered(params: dict) -> dict[str, bytes]:
     if params["signing_key_path"] is not None:
         key = yamltree.read(params["signing_key_path"])
     if key is not None:  # an empty one is refused: it must not leave the bundle unsigned
-        files[manifest.SIGNATURE] = signature.sign(files[manifest.LIST], key)
+        files[manifest.SIGNATURE] = signing.sign(files[manifest.LIST], key)
     return files
 
 

@@ -218,6 +218,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.certification import
     documents,
     objectstatus,
     plan,
+    planned_text,
 )
 from ansible_collections.goodput.fleet.plugins.module_utils.certification.course import Course
 from ansible_collections.goodput.fleet.plugins.module_utils.certification.evidence import Evidence
@@ -355,7 +356,7 @@ def main() -> None:
         load_bounds(course)
         planned = course.planned
         answer = {
-            "plan": plan.describe(planned),
+            "plan": planned_text.describe(planned),
             "planned": {key: planned[key] for key in ("jobs", "nodeHours", "longestPathMinutes")},
             "not_understood": document["notUnderstood"],
         }

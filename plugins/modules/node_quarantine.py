@@ -19,8 +19,8 @@ description:
   - Nothing is written unless O(mode) is V(enforce) B(and) the policy and the rule allow it. Check mode is the plan.
   - It never opens a gate. Nodes are released by whoever repaired and certified them, or with
     M(goodput.fleet.node_gate).
-  - When the breaker is at its bound, nothing further is gated. What would have been is in RV(decision.blocked), and the
-    module fails, after the gates inside the bound were held and everything was recorded.
+  - When the breaker is at its bound, nothing further is gated. What would have been is in C(blocked) of RV(decision),
+    and the module fails, after the gates inside the bound were held and everything was recorded.
 options:
   policy:
     description:

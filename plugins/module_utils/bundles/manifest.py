@@ -14,7 +14,7 @@ import os
 import re
 
 from ansible_collections.goodput.fleet.plugins.module_utils.records import closedworld
-from ansible_collections.goodput.fleet.plugins.module_utils.records.closedworld import Words, entries, shown  # noqa: F401
+from ansible_collections.goodput.fleet.plugins.module_utils.records.closedworld import Words
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import Problem
 
 LIST = "bundle.sha256"

@@ -8,7 +8,6 @@ from __future__ import annotations
 from ansible_collections.goodput.fleet.plugins.module_utils.bundles.manifest import LIST
 from ansible_collections.goodput.fleet.plugins.module_utils.records import signing
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import Problem
-from ansible_collections.goodput.fleet.plugins.module_utils.records.signing import sign  # noqa: F401
 
 
 def check(content: bytes, signature: bytes, public_key: str) -> list[Problem]:

@@ -15,6 +15,7 @@ import shutil
 import stat
 
 from ansible_collections.goodput.fleet.plugins.module_utils.bundles import manifest
+from ansible_collections.goodput.fleet.plugins.module_utils.records import closedworld
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import (
     Conflict,
     InvalidDocument,
@@ -56,7 +57,7 @@ def _entries(dest: str) -> dict[str, int]:
         return {}
     if not os.path.isdir(dest):
         raise Conflict(Problem("not-a-folder", "is not a folder", dest, path="dest"))
-    return {path: mode for path, mode in manifest.entries(dest) if not path.startswith(f"{WORK}/")}
+    return {path: mode for path, mode in closedworld.entries(dest) if not path.startswith(f"{WORK}/")}
 
 
 def _own(dest: str, there: dict[str, int]) -> None:
@@ -66,7 +67,7 @@ def _own(dest: str, there: dict[str, int]) -> None:
     bundle = stat.S_ISREG(there.get(manifest.LIST, 0)) and manifest.parse(_read(dest, manifest.LIST, 1 << 24))[0]
     if git or (there and not bundle and not interrupted):
         names = sorted({path.split("/")[0] for path in git or there})
-        shown = ", ".join(map(manifest.shown, names[:5])) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        shown = ", ".join(map(closedworld.shown, names[:5])) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
         raise Conflict(
             Problem(
                 "foreign-folder",
@@ -148,11 +149,11 @@ def _diff(entries: list[tuple[str, bytes | None, bytes | None]]) -> list[dict]:
         texts = {"before": _text(before), "after": _text(after)}
         left -= sum(map(len, texts.values()))
         if left < 0:
-            rest = "".join(f"{manifest.shown(entry[0])}\n" for entry in entries[number:])
+            rest = "".join(f"{closedworld.shown(entry[0])}\n" for entry in entries[number:])
             headers = dict.fromkeys(("before_header", "after_header"), "further files")
             result.append({**headers, "before": "", "after": rest})
             break
-        name = manifest.shown(path)
+        name = closedworld.shown(path)
         headers = {
             "before_header": name if before is not None else f"{name} (absent)",
             "after_header": name if after is not None else f"{name} (absent)",

@@ -99,7 +99,7 @@ class _Frame:
         self.root = ElementTree.Element(
             "svg", {"viewBox": f"0 0 {WIDTH} {HEIGHT}", "role": "img", "class": "plot", "aria-label": clean(title)}
         )
-        self.first, self.last = min(across), max(max(across), min(across) + 1e-9)
+        self.first, self.last = min(across), max(*across, min(across) + 1e-9)
         low, high = min(0.0, *up) if whole else min(up), max(up)
         # a distribution of nearly equal values is drawn as one, not as noise
         room = max(high - low, abs(high) * 0.05, 1e-9)

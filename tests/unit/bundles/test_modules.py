@@ -8,7 +8,7 @@ import pytest
 from ansible.module_utils import basic
 from ansible.module_utils.testing import patch_module_args
 from ansible_collections.goodput.fleet.plugins.module_utils.bundles import manifest, signature
-from ansible_collections.goodput.fleet.plugins.module_utils.records import yamltree
+from ansible_collections.goodput.fleet.plugins.module_utils.records import closedworld, yamltree
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import InvalidDocument
 from ansible_collections.goodput.fleet.plugins.modules import bundle, bundle_info
 from cryptography.hazmat.primitives import serialization
@@ -164,7 +164,9 @@ def test_rewriting_the_list_does_not_help_without_the_key(render, info, tmp_path
     render(signing_key=PRIVATE)
     root = tmp_path / "bundle"
     (root / "plan.json").write_text('{"steps": []}\n')
-    files = {path: (root / path).read_bytes() for path, _mode in manifest.entries(str(root)) if (root / path).is_file()}
+    files = {
+        path: (root / path).read_bytes() for path, _mode in closedworld.entries(str(root)) if (root / path).is_file()
+    }
     files.pop(manifest.SIGNATURE)
     files.pop(manifest.LIST)
     (root / manifest.LIST).write_bytes(manifest.listing(files))
@@ -227,7 +229,9 @@ def test_a_listed_file_may_still_be_wrong(render, info, tmp_path, name, content,
     render()
     root = tmp_path / "bundle"
     (root / name).write_text(content)
-    files = {path: (root / path).read_bytes() for path, _mode in manifest.entries(str(root)) if (root / path).is_file()}
+    files = {
+        path: (root / path).read_bytes() for path, _mode in closedworld.entries(str(root)) if (root / path).is_file()
+    }
     files.pop(manifest.LIST)
     (root / manifest.LIST).write_bytes(manifest.listing(files))
     assert code in [one["code"] for one in info(fail_on_invalid=False)["problems"]]

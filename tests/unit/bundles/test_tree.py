@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from ansible_collections.goodput.fleet.plugins.module_utils.bundles import manifest, tree
+from ansible_collections.goodput.fleet.plugins.module_utils.records import closedworld
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import Conflict, InvalidDocument, Unavailable
 
 from tests.unit.bundles import locks, outputs
@@ -18,12 +19,14 @@ NEW = outputs.bundle(locks.sample(), "flux", exclude=("tail",))
 
 def content(folder) -> dict[str, bytes]:
     return {
-        path: (folder / path).read_bytes() for path, _mode in manifest.entries(str(folder)) if (folder / path).is_file()
+        path: (folder / path).read_bytes()
+        for path, _mode in closedworld.entries(str(folder))
+        if (folder / path).is_file()
     }
 
 
 def folders(folder) -> set[str]:
-    return {path for path, _mode in manifest.entries(str(folder)) if (folder / path).is_dir()}
+    return {path for path, _mode in closedworld.entries(str(folder)) if (folder / path).is_dir()}
 
 
 def test_it_makes_the_folder_and_the_second_run_changes_nothing(tmp_path):
@@ -82,10 +85,10 @@ def test_strangers_in_a_bundle_go(tmp_path):
 ], ids=["file", "folder", "another list", "list is a folder", "work is a file"])  # fmt: skip
 def test_a_folder_of_somebody_else_is_refused(tmp_path, make):
     make(tmp_path)
-    before = manifest.entries(str(tmp_path))
+    before = closedworld.entries(str(tmp_path))
     with pytest.raises(Conflict, match="is not a bundle and holds"):
         tree.sync(str(tmp_path), OLD)
-    assert manifest.entries(str(tmp_path)) == before
+    assert closedworld.entries(str(tmp_path)) == before
 
 
 def test_a_repository_is_refused_even_with_a_bundle_at_its_root(tmp_path):

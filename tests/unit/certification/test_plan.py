@@ -5,7 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ansible_collections.goodput.fleet.plugins.module_utils.certification import catalogue, documents, plan, timetable
+from ansible_collections.goodput.fleet.plugins.module_utils.certification import (
+    catalogue,
+    documents,
+    plan,
+    planned_text,
+    timetable,
+)
 from ansible_collections.goodput.fleet.plugins.module_utils.certification import nodes as nodes_
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import InvalidDocument, NotFound
 from hypothesis import given, settings
@@ -572,7 +578,7 @@ def test_a_plan_that_may_take_too_long_is_warned_of():
 def test_a_plan_in_words():
     nodes = [*fleet(5), node(5, gpus=7, whole=8)]
     bounded = {**ALL_REDUCE, "options": {"nodesPerJob": 2, "thresholds": {"busBandwidthGBps": "value > 300"}}}
-    assert plan.describe(make(nodes, bounded, DCGM)) == [
+    assert planned_text.describe(make(nodes, bounded, DCGM)) == [
         "8 jobs on 6 nodes: at most 11 node-hours, 3 h from begin to end",
         "on top, where a test fails: the search for the bad node or link of nccl-all-reduce, dcgm-level2; "
         "limits.maxTests bounds it",
@@ -585,10 +591,10 @@ def test_a_plan_in_words():
 
 
 def test_what_a_search_may_add_is_said_with_the_limit_that_holds_it():
-    lines = plan.describe(make(fleet(4), ALL_REDUCE, limits={"maxTests": 9}))
+    lines = planned_text.describe(make(fleet(4), ALL_REDUCE, limits={"maxTests": 9}))
     assert lines[1].endswith("link of nccl-all-reduce; limits.maxTests 9 holds for all jobs together")
     unsearched = {**ALL_REDUCE, "options": {"isolate": False}}
-    assert not any("search" in line for line in plan.describe(make(fleet(4), unsearched)))
+    assert not any("search" in line for line in planned_text.describe(make(fleet(4), unsearched)))
 
 
 def test_what_the_plan_cannot_do_is_noted():
@@ -626,7 +632,7 @@ def test_more_repeats_than_can_be_planned_are_refused_at_once():
 )
 def test_nodes_that_are_not_there_are_said_with_the_likeliest_slip(nodes, target, words):
     found = plan.plan(certification(ALL_REDUCE, target=target), TESTS, nodes)
-    assert any(words in line for line in plan.describe(found))
+    assert any(words in line for line in planned_text.describe(found))
     assert not found["runs"]
 
 
@@ -702,7 +708,7 @@ def test_no_node_is_forgotten_and_no_limit_passed(nodes, category, options, limi
     longest = max((run["limits"]["run"] for run in found["runs"]), default=0)
     total = sum(run["limits"]["run"] for run in found["runs"])
     assert longest <= found["longestPathMinutes"] * 60 <= total
-    assert plan.describe(found)
+    assert planned_text.describe(found)
 
 
 def test_bounds_are_read_before_anything_runs():

@@ -628,3 +628,17 @@ def test_a_gate_opens_only_where_every_required_test_passed(rows):
         mine = {(category, outcome) for name, category, outcome in rows if name == node["node"]}
         good = {("x", "pass"), ("y", "pass")} <= mine and not {("x", "error"), ("y", "error")} & mine
         assert node["mayOpenGate"] is good
+
+
+def test_what_a_crash_did_to_a_group_is_taken_off_those_that_a_search_cleared():
+    """The row of a node whose own pod ended badly stays."""
+    base = {"category": "c", "test": "t", "code": "x", "reasons": ["why"], "attribution": "unknown"}
+    rows = [
+        {**base, "node": "a", "run": "1", "result": "1", "outcome": "error", "own": False},
+        {**base, "node": "a", "run": "2", "result": "2", "outcome": "pass", "own": True},
+        {**base, "node": "b", "run": "1", "result": "1", "outcome": "error", "own": True},
+        {**base, "node": "b", "run": "2", "result": "2", "outcome": "pass", "own": True},
+        {**base, "node": "c", "run": "1", "result": "1", "outcome": "error", "own": False},
+    ]
+    found = {each["node"]: each["verdict"] for each in verdict.combine(rows, cleared={"c": ["a", "b", "c"]})}
+    assert found == {"a": "pass", "b": "error", "c": "error"}
