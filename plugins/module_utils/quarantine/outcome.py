@@ -43,24 +43,23 @@ def written(decision: Mapping, results: Iterable[Mapping], ledger: Iterable[Mapp
     of gates that stand for newer faults than the ledger knows: they are no news once somebody opens the gate."""
     shut = {(each["node"], each["owner"]) for each in results if each["status"] in SHUT}
     standing = [gate for gate in decision["gates"] if (gate["node"], gate["owner"]) in shut]
-    open_ = {_key(entry) for entry in ledger if not entry.get("held")}
+    stands = {(one["node"], one["owner"]): one["last"] for one in decision["held"]}
+    killed: list[dict] = []
     seen: dict[tuple, int] = {}
     for entry in ledger:
-        if entry.get("held"):
-            place = (entry["node"], entry["owner"])
+        place = (entry["node"], entry["owner"])
+        if not entry.get("held"):
+            killed += [{**entry, "last": stands[place]}] if place in stands else []
+        else:
             known = [moments.micros(entry["at"]) or 0, moments.micros(entry.get("seen")) or 0]
             seen[place] = max(*known, seen.get(place, 0))
     never = sys.maxsize  # nobody closed it, so that there is nothing to note
     newer = [
         one
         for one in decision["held"]
-        if _key(one) in open_ or (moments.micros(one["last"]) or 0) > seen.get((one["node"], one["owner"]), never)
+        if (moments.micros(one["last"]) or 0) > seen.get((one["node"], one["owner"]), never)
     ]
-    return [*standing, *newer]
-
-
-def _key(entry: Mapping) -> tuple:
-    return tuple(entry[part] for part in ("node", "owner", "rule", "evidence"))
+    return [*standing, *killed, *newer]
 
 
 def failures(decision: Mapping, results: Iterable[Mapping]) -> list[str]:

@@ -50,6 +50,9 @@ def test_the_ledger_notes_what_a_killed_run_wrote(held, noted):
     stands = {**gate("a"), "last": "2026-11-29T18:00:00Z"}
     found = outcome.written(decision(held=[stands]), [], [{**gate("a"), "at": "2026-11-29T18:00:00Z", **held}])
     assert bool(found) is noted
+    other = {**stands, "evidence": "e-worse"}  # what the gate stands for by now may be something else
+    found = outcome.written(decision(held=[other]), [], [{**gate("a"), "at": "2026-11-29T18:00:00Z", **held}])
+    assert [one["evidence"] for one in found] == (["e-a"] if noted else [])
 
 
 @pytest.mark.parametrize(
