@@ -640,5 +640,5 @@ def test_what_a_crash_did_to_a_group_is_taken_off_those_that_a_search_cleared():
         {**base, "node": "b", "run": "2", "result": "2", "outcome": "pass", "own": True},
         {**base, "node": "c", "run": "1", "result": "1", "outcome": "error", "own": False},
     ]
-    found = {each["node"]: each["verdict"] for each in verdict.combine(rows, cleared={"c": ["a", "b", "c"]})}
+    found = {each["node"]: each["verdict"] for each in combine(rows, cleared={"c": ["a", "b", "c"]})}
     assert found == {"a": "pass", "b": "error", "c": "error"}
