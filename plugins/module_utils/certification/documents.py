@@ -44,7 +44,7 @@ _MANAGED = (
 
 
 def load(source: object, name: str = "certification (inline)") -> dict:
-    """{certification, notUnderstood} from a path, a YAML text (of more than one line), data, or a Document.
+    """{certification, notUnderstood} from a path, a YAML text (of more than one line, or in braces), data, or a Document.
 
     certification: {apiVersion, kind: Certification, metadata, spec: {target, options, tolerateGates, limits,
     categories: [{name, options (merged), own: [names of the options it sets itself], domain, variant | workload}]}}.
@@ -71,11 +71,16 @@ def _document(source: object, name: str) -> yamltree.Document:
         return source
     if isinstance(source, Mapping):
         return yamltree.Document(dict(source), {}, name)
-    if isinstance(source, os.PathLike) or (isinstance(source, str) and "\n" not in source):
+    if isinstance(source, os.PathLike) or (isinstance(source, str) and not _is_text(source)):
         return yamltree.load_file(str(source))
     if isinstance(source, str):
         return yamltree.load_text(source, name)
     raise InvalidDocument(f"a certification is a path or a map, not a {type(source).__name__}", path="certification")
+
+
+def _is_text(source: str) -> bool:
+    """A document rather than the path of one; a template may give JSON in one line."""
+    return "\n" in source or source.lstrip().startswith("{")
 
 
 def _uid(data: Mapping) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 
 import pytest
@@ -271,6 +272,12 @@ def test_a_number_that_no_file_can_hold(options):
     given_["spec"]["options"] = options
     message = refused(given_)
     assert "spec.options." in message and "is no number that can be used" in message
+
+
+def test_json_in_one_line_is_a_text():
+    text = json.dumps(yaml.safe_load(spec(f"- {NCCL}")))
+    assert "\n" not in text
+    assert documents.load(text)["certification"]["metadata"]["name"] == "delivery"
 
 
 def test_a_file_that_is_not_there():

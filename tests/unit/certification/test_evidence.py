@@ -92,6 +92,15 @@ class TestStored:
             evidence.seal(PRIVATE)
         assert {name: os.stat(os.path.join(sealed, name)).st_mtime_ns for name in os.listdir(sealed)} == before
 
+    def test_a_look_without_the_key_leaves_the_signature(self, sealed, tmp_path):
+        with opened(tmp_path) as evidence:
+            evidence.seal()
+        assert codes(sealed, PUBLIC) == []
+        with opened(tmp_path) as evidence:
+            evidence.write("results.json", {"status": "pass"})
+            evidence.seal()
+        assert codes(sealed) == [] and codes(sealed, PUBLIC) == ["not-signed"]
+
     def test_what_is_no_number_is_null(self, tmp_path):
         with opened(tmp_path) as evidence:
             evidence.record(RUN, {}, {"value": float("nan"), 7: [float("inf"), 1.5]}, {}, [])
