@@ -17,8 +17,8 @@ from collections.abc import Mapping
 from ansible_collections.goodput.fleet.plugins.module_utils.certification import (
     durations,
     expected_output,
-    finite,
     foreign,
+    storable,
 )
 from ansible_collections.goodput.fleet.plugins.module_utils.records import schema, yamltree
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import InvalidDocument, Problem
@@ -44,7 +44,7 @@ _MANAGED = (
 
 
 def load(source: object, name: str = "certification (inline)") -> dict:
-    """{certification, notUnderstood} from a path, a YAML text (of more than one line, or in braces), data, or a Document.
+    """{certification, notUnderstood} from a path, a YAML text (several lines, or in braces), data, or a Document.
 
     certification: {apiVersion, kind: Certification, metadata, spec: {target, options, tolerateGates, limits,
     categories: [{name, options (merged), own: [names of the options it sets itself], domain, variant | workload}]}}.
@@ -60,7 +60,7 @@ def load(source: object, name: str = "certification (inline)") -> dict:
     document = _without_managed(document)
     kind = data.get("kind") if data.get("kind") in KINDS else "Certification"
     schema.check(document, kind)
-    problems = finite.faults(document) or _rules(document, kind)
+    problems = storable.faults(document) or _rules(document, kind)
     if problems:
         raise InvalidDocument(sorted(problems, key=lambda problem: (problem.line or 0, problem.path)))
     return {"certification": _even(document.data, kind, uid), "notUnderstood": understood}

@@ -192,7 +192,7 @@ class Evidence:
     def seal(self, signing_key: str | None = None) -> str:
         """Writes the manifest, signed by the Ed25519 key (PEM) if there is one; its `sha256:HEX`.
 
-        The same files give the same manifest; without a key a signature of it stays. Raises InvalidDocument for a bad key.
+        The same files give the same manifest; without a key a signature of it stays. Raises InvalidDocument.
         """
         with durable.disk(self.path):
             durable.drop_empty(self.path)

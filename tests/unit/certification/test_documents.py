@@ -264,14 +264,20 @@ def test_what_is_wrong_is_said_with_its_place(text, words):
 
 
 @pytest.mark.parametrize(
-    "options",
-    [{"variables": {"maxBytes": float("inf")}}, {"resources": {"limits": {"cpu": float("nan")}}}],
+    ("options", "words"),
+    [
+        ({"variables": {"maxBytes": float("inf")}}, "inf is no number that can be used"),
+        ({"resources": {"limits": {"cpu": float("nan")}}}, "nan is no number that can be used"),
+        ({"resources": {"limits": {"cpu": 10**5000}}}, "is too large a number"),
+        ({"thresholds": {"busBandwidthGBps": "value > \ud800"}}, "holds what is no text"),
+        ({"env": [{"name": "A", "value": "a\0b"}]}, "holds what is no text"),
+    ],
 )
-def test_a_number_that_no_file_can_hold(options):
+def test_what_no_file_can_hold(options, words):
     given_ = yaml.safe_load(spec(f"- {NCCL}"))
     given_["spec"]["options"] = options
     message = refused(given_)
-    assert "spec.options." in message and "is no number that can be used" in message
+    assert "spec.options." in message and words in message
 
 
 def test_json_in_one_line_is_a_text():
