@@ -12,7 +12,9 @@ from ansible_collections.goodput.fleet.plugins.module_utils.gates.external impor
 
 
 def boot_id(node: Mapping) -> str:
-    return ((node.get("status") or {}).get("nodeInfo") or {}).get("bootID") or ""
+    """What the node tells; nothing when that is no id, as no gate could carry it."""
+    told = ((node.get("status") or {}).get("nodeInfo") or {}).get("bootID") or ""
+    return told if isinstance(told, str) and told.isprintable() and len(told) <= gates_.TEXT_LIMIT else ""
 
 
 def name_of(node: Mapping) -> str:

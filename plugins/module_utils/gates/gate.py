@@ -14,19 +14,17 @@ import json
 import re
 from collections.abc import Mapping
 
-from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import Problem, nearest
+from ansible_collections.goodput.fleet.plugins.module_utils.records import taints
+from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import Problem
 
 DOMAIN = "gate.goodput.fleet"
 PREFIX = f"{DOMAIN}/"
 MANAGER = "goodput-fleet"  # of the fields we write
-EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 TEXTS = ("reason", "rule", "ruleDigest", "evidence", "since", "bootId")
 REASON_LIMIT = 512  # characters; the rest is cut, since reasons are for people
 TEXT_LIMIT = 253
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _SINCE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 
 
@@ -71,34 +69,7 @@ def owner_problem(owner: object, where: str = "owner") -> Problem | None:
 
 def annotation_problem(owner: object, where: str = "owner") -> Problem | None:
     """Laxer: whatever can be the name of an annotation, as somebody may have written one by hand."""
-    return None if isinstance(owner, str) and _NAME.fullmatch(owner) else owner_problem(owner, where)
-
-
-def taint_problems(taint: object, where: str = "taint") -> list[Problem]:
-    """What Kubernetes would refuse in a taint."""
-
-    def problem(part: str, message: str, hint: str) -> Problem:
-        return Problem("gate-taint", message, path=f"{where}.{part}" if part else where, hint=hint)
-
-    if not isinstance(taint, Mapping):
-        return [problem("", f"a taint is a map, not {taint!r}", "key, value and effect")]
-    found = [
-        problem(str(name), "is not part of a taint", nearest(name, ("key", "value", "effect")))
-        for name in taint
-        if name not in ("key", "value", "effect")
-    ]
-    key, value, effect = taint.get("key"), taint.get("value"), taint.get("effect")
-    prefix, slash, name = str(key or "").rpartition("/")
-    prefix_good = not slash or (len(prefix) <= 253 and _SUBDOMAIN.fullmatch(prefix))
-    if not isinstance(key, str) or not prefix_good or not _NAME.fullmatch(name):
-        hint = "[prefix/]name; the prefix a DNS name, the name letters, digits, '-', '_', '.', at most 63"
-        found.append(problem("key", f"{key!r} is not the key of a taint", hint))
-    if value not in (None, "") and not (isinstance(value, str) and _NAME.fullmatch(value)):
-        hint = "letters, digits, '-', '_', '.', at most 63, beginning and ending with a letter or digit"
-        found.append(problem("value", f"{value!r} is not the value of a taint", hint))
-    if effect not in EFFECTS:
-        found.append(problem("effect", f"{effect!r} is not the effect of a taint", nearest(effect, EFFECTS)))
-    return found
+    return None if isinstance(owner, str) and taints.NAME.fullmatch(owner) else owner_problem(owner, where)
 
 
 def problems(gate: Mapping, where: str = "") -> list[Problem]:
@@ -123,10 +94,7 @@ def problems(gate: Mapping, where: str = "") -> list[Problem]:
     if gate.get("cordon") not in (None, True, False):
         found.append(Problem("gate-cordon", f"is {gate['cordon']!r}", path=f"{at}cordon", hint="true or false"))
     if gate.get("taint") is not None:
-        found += taint_problems(gate["taint"], f"{at}taint")
-        if not found and gate["taint"]["key"] == "node.kubernetes.io/unschedulable":
-            hint = "cordon: true"
-            found.append(Problem("gate-taint", "is the node controller's own taint", path=f"{at}taint", hint=hint))
+        found += taints.problems(gate["taint"], f"{at}taint")
     return found
 
 
@@ -175,5 +143,5 @@ def _wrong(body: dict) -> str:
     for name in ("cordon", "cordonOurs", "taintOurs"):
         if not isinstance(body.get(name, False), bool):
             return f"{name} is neither true nor false"
-    found = taint_problems(body.get("taint"))
+    found = taints.problems(body.get("taint"))
     return str(found[0]) if found else ""

@@ -280,7 +280,7 @@ class _Pass:
             "since": moments.text(self.moment),
             "cordon": rule.cordon,
             "reclose": rule.reclose,
-            "taint": dict(rule.taint) if rule.taint else None,
+            "taint": dict(rule.taint),
             "domain": self.domains[item.node],
             "mode": match.mode,
             "incident": match.incident.cause.name,

@@ -14,9 +14,8 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ansible_collections.goodput.fleet.plugins.module_utils.gates import gate as gates
 from ansible_collections.goodput.fleet.plugins.module_utils.quarantine import moments, scope
-from ansible_collections.goodput.fleet.plugins.module_utils.records import digest, schema, yamltree
+from ansible_collections.goodput.fleet.plugins.module_utils.records import digest, schema, taints, yamltree
 from ansible_collections.goodput.fleet.plugins.module_utils.records.cel import CelError, Expression
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import InvalidDocument, Problem, nearest
 from ansible_collections.goodput.fleet.plugins.module_utils.records.schemas.quarantinepolicy import MODES
@@ -72,7 +71,7 @@ class Rule:
     classes: frozenset[str]
     owner: str
     reason: str
-    taint: dict | None
+    taint: dict
     cordon: bool
     reclose: bool
 
@@ -173,13 +172,9 @@ def _bounds(document: yamltree.Document, spec: dict) -> list[Problem]:
     for index, rule in enumerate(spec["rules"]):
         gate = rule.get("gate", {})
         if gate.get("taint"):
-            for wrong in gates.problems({"owner": OWNER, "taint": gate["taint"]}):
+            for wrong in taints.problems(gate["taint"]):
                 path = ("spec", "rules", index, "gate", *wrong.path.split("."))
                 problems.append(document.problem(path, "bad-taint", wrong.message, wrong.hint))
-        if gate.get("taint", "") is None and not gate.get("cordon", False):
-            path = ("spec", "rules", index, "gate", "taint")
-            hint = "name a taint, leave it out for the owner's own, or set cordon: true"
-            problems.append(document.problem(path, "no-gate", "the gate has neither taint nor cordon", hint))
     return problems
 
 
@@ -203,7 +198,7 @@ def _rule(rule: dict) -> Rule:
         classes=frozenset(rule.get("classes", ())),
         owner=owner,
         reason=gate.get("reason", ""),
-        taint={"value": "", **taint} if taint else None,
+        taint={"value": "", **taint},
         cordon=gate.get("cordon", False),
         reclose=gate.get("reclose", False),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.goodput.fleet.plugins.module_utils.gates import gate as gates
 from ansible_collections.goodput.fleet.plugins.module_utils.gates import report, request
+from ansible_collections.goodput.fleet.plugins.module_utils.records import taints
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import InvalidDocument
 
 from tests.unit.gates.nodes import FATAL, gate, node
@@ -88,12 +89,12 @@ def test_by_selector_a_release_is_for_nodes_that_have_the_gate():
     ],
 )
 def test_taints_that_kubernetes_takes(good):
-    assert gates.taint_problems(good) == []
+    assert taints.problems(good) == []
 
 
 def test_a_default_taint_is_always_valid():
     for reason in ("", "Xid 79: the GPU fell off the bus!", "ü" * 200, "-" * 100, "a" * 63 + " b", "9" * 200):
-        assert gates.taint_problems(gates.default_taint("x" * 63, reason)) == []
+        assert taints.problems(gates.default_taint("x" * 63, reason)) == []
 
 
 def result(name: str, status: str, reason: str = "") -> dict:

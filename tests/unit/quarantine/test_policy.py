@@ -81,7 +81,7 @@ def test_every_broken_rule_is_told_at_once_with_line_and_column():
         ("  rules: [{name: a, expression: true}]\n", "put it in quotes"),
         ("  rules: [{name: a}]\n", "'expression' is missing"),
         ("  rules: [{name: a, expression: 'true', gate: {taint: {key: a, effect: NoRun}}}]\n", "NoExecute"),
-        ("  rules: [{name: a, expression: 'true', gate: {taint: null}}]\n", "the gate has neither taint nor cordon"),
+        ("  rules: [{name: a, expression: 'true', gate: {taint: null}}]\n", "spec.rules[0].gate.taint"),
         (
             f"  rules: [{{name: a, expression: 'true', {TAINT.format('a..b/c')}}}]\n",
             "'a..b/c' is not the key of a taint",

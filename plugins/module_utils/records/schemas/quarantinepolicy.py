@@ -23,27 +23,21 @@ _BOUND = {
     "max": {"type": "integer", "minimum": 1, "description": "nodes"},
     "percent": {"type": "number", "exclusiveMinimum": 0, "maximum": 100, "description": "of the inventory's nodes"},
 }
-_TAINT = {
-    **parts.closed(
-        ["key", "effect"],
-        {
-            "key": _KEY,
-            "value": parts.text(rf"({_LABEL_NAME})?", "at most 63 letters, digits, ., _ and -"),
-            "effect": {"enum": list(EFFECTS)},
-        },
-        "key, value and effect",
-    ),
-    "type": ["object", "null"],
-}
+_TAINT = parts.closed(
+    ["key", "effect"],
+    {
+        "key": _KEY,
+        "value": parts.text(rf"({_LABEL_NAME})?", "at most 63 letters, digits, ., _ and -"),
+        "effect": {"enum": list(EFFECTS)},
+    },
+    "key, value and effect",
+)
 _GATE = parts.closed(
     [],
     {
         "owner": {**parts.LABEL, "description": "who holds the gate: lower-case letters, digits and -"},
         "reason": {**parts.text(r"[^\r\n]{1,200}", "one line for people, at most 200 characters")},
-        "taint": {
-            **_TAINT,
-            "description": "key, value and effect; null: no taint; left out: one named after the owner",
-        },
+        "taint": {**_TAINT, "description": "key, value and effect; left out: one named after the owner"},
         "cordon": {"type": "boolean", "description": "whether the node is marked unschedulable too"},
         "reclose": {
             "type": "boolean",
