@@ -14,6 +14,7 @@ same kind in the same test.
 from __future__ import annotations
 
 import math
+import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,6 +44,7 @@ PER_SIZE = {
 # a collective's size is rounded to what its ranks can share
 SIZE_TOLERANCE = 0.01
 SHOWN = 80  # letters of an expression that is wrong
+_BYTES = re.compile("[0-9]{1,16}[KMGT]?")
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
@@ -104,6 +106,8 @@ def load(resolved: Mapping) -> Bounds:
             problems.append(Problem("bad-expression", message, path=path))
             continue
         entries.append(bound)
+        if bound.size is not None and (largest := _largest(resolved)) and bound.size > largest:
+            warnings.append(f"{path}: {given['size']} is beyond the largest size {_size(largest)}: it is not measured")
         passing = _backwards(bound)
         if passing:
             warnings.append(f"{path}: {bound.compiled.text!r} lets {passing} values pass, {bound.direction} is better")
@@ -127,6 +131,12 @@ def _bound(given: Mapping, about: Mapping) -> Bound:
         about.get("direction", ""),
         given.get("minPeers", MIN_PEERS),
     )
+
+
+def _largest(resolved: Mapping) -> int:
+    """The largest message size of the test in bytes; 0 where it does not tell."""
+    text = str((resolved.get("variables") or {}).get("maxBytes", ""))
+    return bytes_of(text) if _BYTES.fullmatch(text) else 0
 
 
 def _backwards(bound: Bound) -> str:

@@ -36,7 +36,7 @@ def quantity(value: str | float) -> float:
     match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?(?:[eE][0-9]+)?)([A-Za-z]{0,2})", str(value).strip())
     if not match or match[2] not in _SUFFIXES:
         return 0
-    return float(match[1]) * _SUFFIXES[match[2]]
+    return min(float(match[1]) * _SUFFIXES[match[2]], 1e18)
 
 
 def text(seconds_: float) -> str:

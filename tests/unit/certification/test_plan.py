@@ -613,6 +613,20 @@ def test_a_search_of_groups_is_no_matter_of_tests_on_single_nodes():
     assert sum("repeatCount has no meaning" in note for note in found["notes"]) == 1
 
 
+def test_a_bound_on_a_size_that_is_not_measured_is_told_of():
+    bound = {"metric": "busBandwidthGBps", "expression": "value >= 300", "size": "32G"}
+    found = make([node(0), node(1)], {**ALL_REDUCE, "options": {"bounds": [bound]}})
+    assert any("32G is beyond the largest size 16G" in note for note in found["notes"])
+    found = make([node(0), node(1)], {**ALL_REDUCE, "options": {"bounds": [bound], "maxBytes": "32G"}})
+    assert not any("beyond" in note for note in found["notes"])
+
+
+def test_a_quantity_without_end_is_read():
+    odd = node(0)
+    odd["allocatable"]["example.com/things"] = "9" * 400
+    assert make([odd, node(1)], DCGM)["jobs"] == 2
+
+
 def test_more_repeats_than_can_be_planned_are_refused_at_once():
     with pytest.raises(InvalidDocument, match=r"dcgm-level2 would be 4000000 runs.*repeatCount is 1000000"):
         make(fleet(4), {**DCGM, "options": {"repeatCount": 1_000_000}})
