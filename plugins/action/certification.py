@@ -28,15 +28,15 @@ class ActionModule(ActionBase):
         while True:
             answer = self._execute_module(module_args=arguments, task_vars=task_vars)
             changed = changed or answer.get("changed", False)
-            if answer.get("done", True) or answer.get("failed"):
-                break
-            for line in answer["news"]:
+            for line in answer.get("news", ()):
                 display.display(f"  {line}")
-            if answer["progress"] != shown:
+            if answer.get("progress", shown) != shown:
                 shown = answer["progress"]
                 display.display(
                     "  {done} tests done, {running} running on {nodes} nodes, {waiting} waiting".format(**shown)
                 )
+            if answer.get("done", True) or answer.get("failed"):
+                break
         result.update(answer)
         result["changed"] = changed
         return result

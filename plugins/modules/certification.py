@@ -14,7 +14,7 @@ description:
   - Runs the tests that a C(Certification) names on the nodes that it targets, holds what they print against bounds,
     finds the node or the link behind a group that fails, and keeps the evidence in a directory outside the cluster.
   - It never changes a node. Opening a gate is for whoever reads the results.
-  - What is not certain is no pass. Only RV(results.nodes[].mayOpenGate) says that a node passed all its tests.
+  - What is not certain is no pass. Only RV(report.nodes[].mayOpenGate) says that a node passed all its tests.
   - A run that was killed goes on where it was when the same certification is run again. A test that has ended is not
     run twice; jobs that went on meanwhile are taken over, others of this certification are removed.
   - Nothing is started unless O(mode) is V(enforce). Check mode and the other modes return the plan.
@@ -186,7 +186,7 @@ status:
   returned: when the certification is over
   type: str
   sample: fail
-results:
+report:
   description: The results document, as C(results.json) in the evidence holds it.
   returned: when the certification is over
   type: dict
@@ -255,7 +255,7 @@ def run(module: AnsibleModule, certification: dict, course: Course, client, node
     key = signing_key(params["signing_key_path"])
     with Evidence.open(params["evidence_dir"], certification, planned["categories"], planned["nodes"]) as evidence:
         stored = evidence.read("results.json")
-        if stored:
+        if stored and not stored.get("unstarted"):
             return over(stored, evidence, key) | {"changed": False}
         owner = evidence.about["identity"].removeprefix("sha256:")[:16]
         launcher = Launcher(client, params["namespace"], owner)
@@ -276,7 +276,7 @@ def run(module: AnsibleModule, certification: dict, course: Course, client, node
 
 def over(results: dict, evidence: Evidence, key: str | None) -> dict:
     seal = {"path": evidence.path, "digest": evidence.seal(key)}
-    return {"done": True, "status": results["status"], "results": results, "evidence": seal}
+    return {"done": True, "status": results["status"], "report": results, "evidence": seal}
 
 
 def tell(module: AnsibleModule, client, certification: dict, status: dict) -> None:
@@ -371,8 +371,8 @@ def main() -> None:
     name = certification["metadata"]["name"]
     if not answer["done"]:
         module.exit_json(msg=f"{name}: goes on", **answer)
-    answer["msg"] = describe(name, answer["results"])
-    tell(module, client, certification, objectstatus.over(answer["results"], answer["evidence"], answer["msg"]))
+    answer["msg"] = describe(name, answer["report"])
+    tell(module, client, certification, objectstatus.over(answer["report"], answer["evidence"], answer["msg"]))
     if answer["status"] in params["fail_on"]:
         module.fail_json(**answer)
     module.exit_json(**answer)

@@ -26,12 +26,12 @@ from ansible_collections.goodput.fleet.plugins.module_utils.gates.kubernetes imp
 
 from tests.integration import modules
 from tests.simfleet import EmbeddedCluster, gpuwork
-from tests.simfleet.api import wait_until
+from tests.simfleet.api import ApiError, wait_until
 from tests.simfleet.apiproxy import ApiProxy, Request
 
 pytestmark = pytest.mark.cluster
 
-SIZES = [64, 32, 16, 14, 12, 12, 10, 9, 8, 8, 8, 7, 7, 6, 6, 6, 5, 5, 4, 4]
+SIZES = [64, 24, 12, 12, 10, 10, 9, 9, 8, 8, 8, 7, 7, 6, 6, 6, 5, 5, 4, 4]
 RACK = 8
 PROFILE = {
     "nodes": sum(SIZES),
@@ -136,11 +136,11 @@ def leftovers(cluster: EmbeddedCluster) -> list[str]:
 
 
 def verdicts(result: dict) -> dict[str, str]:
-    return {node["node"]: node["verdict"] for node in result["results"]["nodes"]}
+    return {node["node"]: node["verdict"] for node in result["report"]["nodes"]}
 
 
 def reasons(result: dict, node: str) -> str:
-    return "\n".join(next(each["reasons"] for each in result["results"]["nodes"] if each["node"] == node))
+    return "\n".join(next(each["reasons"] for each in result["report"]["nodes"] if each["node"] == node))
 
 
 # ---------------------------------------------------------------- seeded fleets
@@ -192,14 +192,14 @@ def seeded_fleets() -> list[Seeded]:
 def found(result: dict) -> tuple[set[str], set[frozenset[str]]]:
     """Nodes and pairs that the searches name, and the nodes whose own rows tell."""
     nodes, pairs = set(), set()
-    for search in result["results"]["isolation"].values():
+    for search in result["report"]["isolation"].values():
         nodes |= {item["node"] for item in search["bad"]}
         for item in search["flaky"]:
             nodes |= set(item["nodes"])
         pairs |= {frozenset((item["a"], item["b"])) for item in search["badPairs"]}
     nodes |= {
         row["node"]
-        for row in result["results"]["rows"]
+        for row in result["report"]["rows"]
         if row["outcome"] in ("fail", "hang", "error") and row["attribution"] not in ("group", None)
     }
     return nodes, pairs
@@ -228,7 +228,9 @@ def test_every_seeded_fault_is_found_and_no_good_node_is_blamed(cluster, tmp_pat
             for pair in map(frozenset, fleet.pairs)
             if pair not in pairs and not pair & nodes and not pair & set(fleet.certain)
         ]
-        wrong = [sorted(pair) for pair in pairs if pair not in set(map(frozenset, fleet.pairs))]
+        # two nodes of which one is flaky may fail at every repeat, as a bad link does
+        true = {*map(frozenset, fleet.pairs)}
+        wrong = [sorted(pair) for pair in pairs - true if not pair & {*fleet.flaky}]
         tests = len(list((Path(result["evidence"]["path"]) / "runs").iterdir()))
         show(
             f"fleet {fleet.number}: {len(fleet.nodes)} nodes, {len(fleet.certain)} bad, {len(fleet.pairs)} pairs, "
@@ -236,8 +238,9 @@ def test_every_seeded_fault_is_found_and_no_good_node_is_blamed(cluster, tmp_pat
         )
         faulty = {"missed": missed, "passed": passed, "blamed": blamed, "links": links, "wrong pairs": wrong}
         faulty = {key: value for key, value in faulty.items() if value}
-        # an image that is not there is no proof against a node
-        proven = fleet.pairs or set(fleet.certain.values()) - {"image-pull"}
+        # what never ran is no proof against a node
+        silent = ("image-pull", "no-sshd")
+        proven = fleet.pairs or [kind for kind in fleet.certain.values() if kind not in silent]
         expected = "fail" if proven else "incomplete" if fleet.certain else "pass"
         if not fleet.flaky and result["status"] != expected:
             faulty["status"] = result["status"]
@@ -333,14 +336,14 @@ def test_categories_that_differ_in_bounds_are_results_of_the_same_runs(cluster, 
     with ApiProxy(cluster.kubeconfig) as proxy:
         result = certify(proxy, document(nodes, *categories), tmp_path)
         assert set(creations(proxy).values()) == {1}
-    outcomes = {(row["category"], row["node"]): row["outcome"] for row in result["results"]["rows"]}
+    outcomes = {(row["category"], row["node"]): row["outcome"] for row in result["report"]["rows"]}
     for node in nodes:
         assert outcomes["none", node] == "pass"
         assert outcomes["strict", node] == outcomes["mild", node] == ("fail" if node == name(2) else "pass")
     for key in ("strict", "mild"):
-        assert [item["node"] for item in result["results"]["isolation"][key]["bad"]] == [name(2)]
-    assert "none" not in result["results"]["isolation"]
-    shared = [set(row["runs"]) for row in result["results"]["rows"] if row["node"] == name(2)]
+        assert [item["node"] for item in result["report"]["isolation"][key]["bad"]] == [name(2)]
+    assert "none" not in result["report"]["isolation"]
+    shared = [set(row["runs"]) for row in result["report"]["rows"] if row["node"] == name(2)]
     assert shared[0] & shared[1] & shared[2]
 
 
@@ -348,8 +351,14 @@ def test_an_object_that_is_deleted_changes_no_node_and_no_evidence(cluster, tmp_
     crd = yaml.safe_load((modules.ROOT / "gitops/crds/certifications.yaml").read_text())
     cluster.api.apply(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{crd['metadata']['name']}", crd)
     path = f"/apis/goodput.fleet/v1alpha1/namespaces/{NAMESPACE}/certifications"
-    wait_until(lambda: cluster.api.find(path), 20, path)
-    made = cluster.api.create(path, document([name(0), name(1)], LEVEL_1))
+
+    def create() -> dict | None:
+        try:
+            return cluster.api.create(path, document([name(0), name(1)], LEVEL_1))
+        except ApiError:  # it takes a moment until the kind is served
+            return None
+
+    made = wait_until(create, 30, path)
     result = certify(cluster, made, tmp_path)
     status = cluster.api.get(f"{path}/accept")["status"]
     assert status["phase"] == "Succeeded" and status["evidence"]["digest"] == result["evidence"]["digest"]
@@ -398,7 +407,7 @@ def test_a_bad_day_that_ends_costs_nothing(cluster, tmp_path, what):
             proxy.rule("DELETE", "/jobs", **what)
         result = certify(proxy, document([name(0), name(1)]), tmp_path)
         assert set(creations(proxy).values()) == {1}
-    assert result["status"] == "pass", result["results"]["nodes"]
+    assert result["status"] == "pass", result["report"]["nodes"]
 
 
 def test_a_log_that_cannot_be_read_is_an_error_of_its_test_only(cluster, tmp_path):
@@ -419,17 +428,23 @@ def test_a_log_that_cannot_be_read_is_an_error_of_its_test_only(cluster, tmp_pat
 def test_a_cluster_without_its_namespace_is_one_clear_error(cluster, tmp_path):
     options = arguments(cluster, document([name(0)], LEVEL_1), tmp_path, namespace="not-there", fail_on=["incomplete"])
     result = modules.run("certification", options)
-    assert result["failed"] and "not-there" in str(result["results"]["nodes"])
+    assert result["failed"] and "not-there" in str(result["report"]["nodes"])
 
 
 # ---------------------------------------------------------------- nodes that somebody holds
+
+
+def cordon(cluster: EmbeddedCluster, node: str, wanted: bool) -> None:
+    """And wait for the taint that the control plane adds, or takes off."""
+    cluster.api.patch(f"/api/v1/nodes/{node}", {"spec": {"unschedulable": wanted or None}})
+    wait_until(lambda: bool(cluster.fleet.get(node)["spec"].get("taints")) is wanted, 30, f"taint of {node}")
 
 
 def test_gates_and_cordons_are_passed_only_when_named(cluster, tmp_path):
     client = connect({"kubeconfig": str(cluster.kubeconfig)})
     gate = {"node": name(0), "owner": "burn-in", "reason": "new"}
     assert hold_many(client, [gate])[0]["status"] == "held"
-    cluster.api.patch(f"/api/v1/nodes/{name(1)}", {"spec": {"unschedulable": True}})
+    cordon(cluster, name(1), True)
     before = untouched(cluster)
     nodes = [name(0), name(1), name(2)]
     try:
@@ -444,7 +459,7 @@ def test_gates_and_cordons_are_passed_only_when_named(cluster, tmp_path):
         assert untouched(cluster) == before
     finally:
         release_many(client, [{**gate, "force": True}])
-        cluster.api.patch(f"/api/v1/nodes/{name(1)}", {"spec": {"unschedulable": None}})
+        cordon(cluster, name(1), False)
 
 
 def test_a_node_that_goes_away_in_the_middle_is_no_pass(cluster, tmp_path):
@@ -526,6 +541,6 @@ def test_a_workload_of_the_site_with_a_bound(cluster, tmp_path):
 
     good = certify(cluster, workload(4000, "bench"), tmp_path)
     assert set(verdicts(good).values()) == {"pass"}
-    assert good["results"]["rows"][0]["metrics"]["tokensPerSecond"]["value"] == 4200.5
+    assert good["report"]["rows"][0]["metrics"]["tokensPerSecond"]["value"] == 4200.5
     slow = certify(cluster, workload(5000, "bench-high"), tmp_path)
-    assert "fail" in verdicts(slow).values() and "4200.5" in str(slow["results"]["rows"])
+    assert "fail" in verdicts(slow).values() and "4200.5" in str(slow["report"]["rows"])

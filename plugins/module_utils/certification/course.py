@@ -35,7 +35,9 @@ class Course:
         self.most_tests = planner.limits.get("maxTests")
 
     def step(self, ended: Mapping[str, Mapping], running: Collection[Mapping], closed: bool = False) -> dict:
-        """{start: [Run], over, searches: [{category, nodes, verdict, progress}], waiting: number of runs}.
+        """{start: [Run], shared: [Run], over, searches: [{category, nodes, verdict, progress}], waiting: how many}.
+
+        shared: runs of `ended` that a search asks for on behalf of a category which they have no outcome for yet.
 
         ended: {run id: {run, outcomes: {category: outcome}, signatures?: {category: text}}} of this and of
         earlier attempts; outcomes are those of isolation.state.OUTCOMES, for the group as a whole. running:
@@ -44,14 +46,16 @@ class Course:
         it has nothing left to test.
         """
         searches = [self._search(search, ended, running) for search in self.planned["searches"]]
-        further = [run for search in searches for run in search.pop("runs")]
+        further = _merged(run for search in searches for run in search.pop("runs"))
+        shared = [run for run in further if run["id"] in ended]
         waiting = [run for run in self.planned["runs"] if run["id"] not in ended]
         known = {run["id"] for run in running}
-        queue = [run for run in [*further, *waiting] if run["id"] not in known]
+        queue = [run for run in [*further, *waiting] if run["id"] not in known and run["id"] not in ended]
         start = [] if closed else self._fitting(queue, ended, running)
         return {
             "start": start,
-            "over": not start and not running,
+            "shared": shared,
+            "over": not start and not running and not shared,
             "searches": searches,
             "waiting": len(queue) - len(start),
         }
@@ -117,6 +121,15 @@ class Course:
             busy.update(run["nodes"])
             active[run["category"]] += 1
         return list(chosen.values())
+
+
+def _merged(runs: Iterable[dict]) -> list[dict]:
+    """Searches of categories that differ in bounds only ask for the same runs: one run for all of them."""
+    found: dict[str, dict] = {}
+    for run in runs:
+        first = found.setdefault(run["id"], run)
+        first["categories"] = list(dict.fromkeys([*first["categories"], *run["categories"]]))
+    return list(found.values())
 
 
 def _apart(groups: Iterable[list[str]]) -> list[list[str]]:

@@ -29,13 +29,25 @@ PARSERS = {
 LAUNCHER = "launcher"
 
 
-def read(run: Mapping, logs: Sequence[Mapping], codes: Sequence[int] = ()) -> dict | None:
+def read(run: Mapping, logs: Sequence[Mapping], codes: Sequence[int] = (), problems: Sequence[str] = ()) -> dict | None:
     """The parser's result; None for a test that prints nothing to be read.
 
     logs: [{pod, role, text}] in the order of their pods; codes: exit codes of the pods that have ended. Where a
     launcher runs the command, only what it printed counts; of several processes each line is marked with its
-    pod. Raises InvalidDocument for an unknown parser.
+    pod. problems: why what they printed is not all here; each is an error of the result. Raises InvalidDocument
+    for an unknown parser.
     """
+    result = _parse(run, logs, codes)
+    if result is not None and problems:
+        found = [
+            {"code": "log-unread", "severity": "error", "category": "infrastructure", "scope": "run", "message": text}
+            for text in problems
+        ]
+        result = {**result, "complete": False, "findings": [*result.get("findings", ()), *found]}
+    return result
+
+
+def _parse(run: Mapping, logs: Sequence[Mapping], codes: Sequence[int]) -> dict | None:
     parser = run["parser"]
     tool = parser["tool"]
     if tool == "none":

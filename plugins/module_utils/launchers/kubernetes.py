@@ -80,6 +80,9 @@ class Launcher:
         while not self._create(objects[-1]):
             found = self.client.find(self._path(objects[-1]["kind"], run["id"]))
             if found is None:
+                if time.monotonic() > deadline:
+                    raise Conflict(f"{names.object_name(run['id'])} can neither be made nor is it there")
+                self._sleep(0.1)
                 continue
             if not found["metadata"].get("deletionTimestamp"):
                 self._check_equal(found, objects[-1])

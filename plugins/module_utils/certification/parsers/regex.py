@@ -26,20 +26,24 @@ def parse(text: streams.Text, *, pattern: str, name: str, unit: str = "") -> dic
     if groups != 1:
         raise InvalidDocument(f"has {groups} groups", path="parser.pattern", hint="one, around the number")
     outcome = Outcome("regex")
-    by_label, outcome.lines = streams.split(text)
-    values, hosts = [], []
-    for label, stream in by_label.items():
-        found = None
-        for at, line in stream:
-            match = search(line)
-            if match:
-                value = number(match.group(1))
-                found = found if value is None else value
-                if value is None:
-                    outcome.unread(at, line, f"{match.group(1)!r} is no number")
-        if found is not None:
-            values.append(found)
-            hosts.append(streams.host_of(label))
+    found: dict[str, float] = {}
+    for at, line in enumerate(streams.lines(text), 1):
+        outcome.lines = at
+        label, rest = streams.unmark(line)
+        match = search(rest)
+        if not match:
+            # what looks like a launcher's mark (`throughput: 42`) may be what the program printed
+            label, match = "", search(line)
+        if not match:
+            continue
+        if label not in found and len(found) >= streams.STREAM_LIMIT:
+            label = "(others)"
+        value = number(match.group(1))
+        if value is None:
+            outcome.unread(at, line, f"{match.group(1)!r} is no number")
+        else:
+            found[label] = value
+    values, hosts = list(found.values()), [streams.host_of(label) for label in found]
     if values:
         mean = sum(values) / len(values)
         numbers = {name: mean, f"{name}.min": min(values), f"{name}.mean": mean, f"{name}.max": max(values)}
