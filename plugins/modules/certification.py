@@ -96,7 +96,8 @@ attributes:
   idempotent:
     support: full
     details:
-      - A certification that is over is not run again; its stored results are returned.
+      - A certification that is over is not run again, but for tests that the cluster did not take. Its stored results
+        are returned.
 requirements:
   - cel-expr-python (Python package)
   - jsonschema (Python package)

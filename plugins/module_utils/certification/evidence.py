@@ -15,6 +15,7 @@
     runs/ID/run.json              what was run
     runs/ID/logs/POD.log          what each pod wrote, without what must not be stored
     runs/ID/parsed.json, observed.json, outcome.json
+    plan.json, started.json       what was planned at the begin, and what is under way
     results.json
     manifest.json, manifest.json.sig
 

@@ -13,6 +13,7 @@
     plots               {sizes: […], nodes: […]}, see charts
     counts              {nodes: {verdict: number}, rows: {outcome: number}, mayOpenGate: number}
     notes               [text]
+    unstarted           [{run, nodes, why}] of tests that the cluster did not take, added by the session
     identity, evidence  digest of the spec and the nodes, and of the sealed evidence, where they are known
 
 status: fail where a node failed or hangs, or a search found a fault; pass where every node passed every test and no
