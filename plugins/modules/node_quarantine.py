@@ -126,10 +126,9 @@ EXAMPLES = r"""
     events: "{{ (kernel_log.stdout | goodput.fleet.parse_kernel_log(node='gpu-0007')).events }}"
     record_dir: /var/lib/goodput
 
-- name: Taint the nodes of fatal events of the GPU health monitor
+- name: Which nodes of fatal events of the GPU health monitor would be tainted? Shipped policies only observe
   goodput.fleet.node_quarantine:
     policy: gpu-health-monitor
-    mode: enforce
     event_files: [/var/lib/nvsentinel/events.jsonl]
 """
 
