@@ -31,7 +31,7 @@ from tests.simfleet.apiproxy import ApiProxy, Request
 
 pytestmark = pytest.mark.cluster
 
-SIZES = [64, 24, 12, 12, 10, 10, 9, 9, 8, 8, 8, 7, 7, 6, 6, 6, 5, 5, 4, 4]
+SIZES = [64, 20, 12, 12, 10, 9, 9, 8, 8, 8, 8, 7, 6, 6, 6, 5, 5, 5, 4, 4]
 RACK = 8
 PROFILE = {
     "nodes": sum(SIZES),
@@ -173,10 +173,10 @@ def seeded_fleets() -> list[Seeded]:
         first += size
         most = min(5, (size - 2) // 3)  # somebody must be left to compare with
         large = size > 2 * RACK  # every test of a large fleet takes a while
-        bad = 1 if large else dice.randint(0, most)
+        bad = {0: 1, 1: 5, 2: 3}.get(number, dice.randint(0, most))
         chosen = dice.sample(nodes, min(size, bad + 5))
         kinds = [dice.choice(LOUD) for _each in range(bad)]
-        if bad and number % 4 == 1:
+        if bad and not large and number % 4 == 1:
             kinds[0] = SLOW[number // 4 % 2]
         fleet = Seeded(number, nodes, dict(zip(chosen, kinds, strict=False)))
         rest = chosen[bad:]
@@ -194,8 +194,7 @@ def found(result: dict) -> tuple[set[str], set[frozenset[str]]]:
     nodes, pairs = set(), set()
     for search in result["report"]["isolation"].values():
         nodes |= {item["node"] for item in search["bad"]}
-        for item in search["flaky"]:
-            nodes |= set(item["nodes"])
+        nodes |= {item["node"] for item in search["flaky"] if "node" in item}
         pairs |= {frozenset((item["a"], item["b"])) for item in search["badPairs"]}
     nodes |= {
         row["node"]
@@ -221,7 +220,13 @@ def test_every_seeded_fault_is_found_and_no_good_node_is_blamed(cluster, tmp_pat
         seen = verdicts(result)
         missed = [f"{node}: {kind}" for node, kind in fleet.certain.items() if node not in nodes]
         passed = [node for node in fleet.certain if seen[node] == "pass"]
-        blamed = [f"{node}: {word}" for node, word in seen.items() if word == "fail" and node not in fleet.suspects]
+        # what comes and goes may leave a whole group under suspicion, which is then said so
+        told = {node["node"]: node["attribution"] for node in result["report"]["nodes"]}
+        blamed = [
+            f"{node}: {word}"
+            for node, word in seen.items()
+            if word == "fail" and node not in fleet.suspects and not (fleet.flaky and told[node] == "group")
+        ]
         blamed += sorted(nodes - fleet.suspects)
         links = [
             sorted(pair)
@@ -239,7 +244,7 @@ def test_every_seeded_fault_is_found_and_no_good_node_is_blamed(cluster, tmp_pat
         faulty = {"missed": missed, "passed": passed, "blamed": blamed, "links": links, "wrong pairs": wrong}
         faulty = {key: value for key, value in faulty.items() if value}
         # what never ran is no proof against a node
-        silent = ("image-pull", "no-sshd")
+        silent = ("image-pull", "no-sshd", "missing-gpu")
         proven = fleet.pairs or [kind for kind in fleet.certain.values() if kind not in silent]
         expected = "fail" if proven else "incomplete" if fleet.certain else "pass"
         if not fleet.flaky and result["status"] != expected:
@@ -248,7 +253,7 @@ def test_every_seeded_fault_is_found_and_no_good_node_is_blamed(cluster, tmp_pat
             faulty["evidence"] = "does not verify"
         return f"{fleet}: {faulty}" if faulty else ""
 
-    with ThreadPoolExecutor(2) as pool:
+    with ThreadPoolExecutor(3) as pool:  # some only wait for a limit
         problems = [text for text in pool.map(one, fleets) if text]
     assert not problems, "\n".join(problems)
 
