@@ -224,13 +224,21 @@ from ansible_collections.goodput.fleet.plugins.module_utils.certification import
 from ansible_collections.goodput.fleet.plugins.module_utils.certification.course import Course
 from ansible_collections.goodput.fleet.plugins.module_utils.certification.evidence import Evidence
 from ansible_collections.goodput.fleet.plugins.module_utils.certification.session import Session, load_bounds
+from ansible_collections.goodput.fleet.plugins.module_utils.clusters.kubernetes.client import api_path
 from ansible_collections.goodput.fleet.plugins.module_utils.clusters.kubernetes.connection import (
     KUBERNETES_ARGS,
     connect,
 )
 from ansible_collections.goodput.fleet.plugins.module_utils.launchers import observation
 from ansible_collections.goodput.fleet.plugins.module_utils.launchers.kubernetes import Launcher
-from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import FleetError, InvalidDocument, NotFound
+from ansible_collections.goodput.fleet.plugins.module_utils.records import signing
+from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import (
+    Denied,
+    FleetError,
+    InvalidDocument,
+    NotFound,
+    Problem,
+)
 
 SHOWN = 8  # nodes named in one line
 
@@ -254,6 +262,7 @@ def run(module: AnsibleModule, certification: dict, course: Course, client, node
     """One slice of the work."""
     params, planned, metadata = module.params, course.planned, certification["metadata"]
     key = signing_key(params["signing_key_path"])
+    check_namespace(client, params["namespace"])
     with Evidence.open(params["evidence_dir"], certification, planned["categories"], planned["nodes"]) as evidence:
         stored = evidence.read("results.json")
         if stored and not stored.get("unstarted"):
@@ -296,13 +305,28 @@ def tell(module: AnsibleModule, client, certification: dict, status: dict) -> No
 
 
 def signing_key(path: str | None) -> str | None:
+    """Tried at once: a bad one must not show when all tests have run."""
     if path is None:
         return None
     try:
         with open(path, encoding="utf-8") as file:
-            return file.read()
+            key = file.read()
     except (OSError, ValueError) as error:
-        raise NotFound(f"cannot be read: {getattr(error, 'strerror', None) or error}", file=path) from error
+        what = f"cannot be read: {getattr(error, 'strerror', None) or error}"
+        raise NotFound(what, file=path, path="signing_key_path") from error
+    signing.sign(b"", key)
+    return key
+
+
+def check_namespace(client, name: str) -> None:
+    """An account that may not look at it finds out when the first test is started."""
+    try:
+        found = client.find(api_path("v1", "namespaces", name=name))
+    except Denied:
+        return
+    if found is None:
+        hint = "gitops/rbac/certify.yaml makes goodput-certify, with an account that may run tests in it"
+        raise NotFound(f"there is no namespace {name}", path="namespace", hint=hint)
 
 
 def describe(name: str, results: dict) -> str:
@@ -347,8 +371,12 @@ def main() -> None:
     )
     params = module.params
     try:
-        if not 0.05 <= params["interval"] <= 3600 or params["slice"] < 0:
-            raise InvalidDocument("interval is from 0.05 to 3600 seconds, and slice is not negative", path="interval")
+        if not 0.05 <= params["interval"] <= 3600:
+            raise InvalidDocument(f"is {params['interval']:g}", path="interval", hint="from 0.05 to 3600 seconds")
+        if params["slice"] < 0:
+            raise InvalidDocument(f"is {params['slice']}", path="slice", hint="seconds, or 0")
+        if params["evidence_dir"] == "":
+            raise InvalidDocument("is empty", path="evidence_dir", hint="a directory for the evidence")
         document = documents.load(params["certification"])
         certification = document["certification"]
         client = connect(params, module.no_log_values)
@@ -361,9 +389,9 @@ def main() -> None:
             "planned": {key: planned[key] for key in ("jobs", "nodeHours", "longestPathMinutes")},
             "not_understood": document["notUnderstood"],
         }
-        errors = [problem["message"] for problem in planned["problems"] if problem.get("severity") != "warning"]
+        errors = [Problem(**problem) for problem in planned["problems"] if problem.get("severity") != "warning"]
         if errors:
-            raise InvalidDocument("; ".join(errors), code="plan")
+            raise InvalidDocument(errors)
         if module.check_mode or params["mode"] != "enforce":
             module.exit_json(changed=False, done=True, msg=answer["plan"][0], **answer)
         answer |= run(module, certification, course, client, nodes)

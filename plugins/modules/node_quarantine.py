@@ -308,7 +308,7 @@ def main() -> None:
     for each in results:
         each.pop("diff", None)
     answer.update(
-        msg=outcome.line(decision, results, module.check_mode),
+        msg=outcome.line(decision, results, module.check_mode, module.params["mode"]),
         summary=outcome.lines(decision, results, answer["unparsed"]),
         changed=any(each["changed"] for each in results),
         gated=outcome.nodes_of(results, outcome.SHUT),

@@ -433,7 +433,8 @@ def test_a_log_that_cannot_be_read_is_an_error_of_its_test_only(cluster, tmp_pat
 def test_a_cluster_without_its_namespace_is_one_clear_error(cluster, tmp_path):
     options = arguments(cluster, document([name(0)], LEVEL_1), tmp_path, namespace="not-there", fail_on=["incomplete"])
     result = modules.run("certification", options)
-    assert result["failed"] and "not-there" in str(result["report"]["nodes"])
+    assert result["failed"] and "there is no namespace not-there" in result["msg"]
+    assert not list(tmp_path.iterdir())
 
 
 # ---------------------------------------------------------------- nodes that somebody holds

@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.goodput.fleet.plugins.module_utils.clusters.kubernetes.connection import connect
 from ansible_collections.goodput.fleet.plugins.module_utils.gates import ledger
 from ansible_collections.goodput.fleet.plugins.module_utils.quarantine import breaker, moments, policy
-from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import InvalidDocument
+from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import InvalidDocument, NotFound
 
 from tests.simfleet import EmbeddedCluster
 
@@ -87,12 +87,10 @@ def test_a_killed_run_is_counted_and_done_again_on_its_own_entries(clients, name
     assert [one.get("held") for one in ledger.read(clients[0], namespace, NAME).entries] == [True] * 3
 
 
-def test_a_namespace_that_is_missing_is_made(cluster, clients, namespace):
-    space = f"{namespace}-ledger"
-    assert ledger.read(clients[0], space, NAME).entries == []
-    assert nodes_of(reserve(clients[0], space, NODES[:1], 3).admitted) == NODES[:1]
-    assert nodes_of(ledger.read(clients[1], space, NAME).entries) == NODES[:1]
-    cluster.api.delete(f"/api/v1/namespaces/{space}")
+def test_a_namespace_that_is_missing_is_an_error(clients, namespace):
+    """With a misspelt name the breaker would begin anew."""
+    with pytest.raises(NotFound, match=f"no namespace {namespace}-typo"):
+        reserve(clients[0], f"{namespace}-typo", NODES[:1], 3)
 
 
 def test_unreadable_content_stops_the_run_and_stays(cluster, clients, namespace):

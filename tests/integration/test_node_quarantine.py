@@ -544,7 +544,7 @@ def test_a_variable_that_the_role_does_not_know_stops_it(cluster, tmp_path: Path
 
 
 def test_the_playbook_collects_on_nodes(cluster, tmp_path: Path):
-    """Hosts that are this machine; their journal is a script's, and the GPUs of one cannot be seen."""
+    """Hosts that are this machine; their journal is a script's. The GPUs of one cannot be seen, one is not there."""
     tools = tmp_path / "bin"
     tools.mkdir()
     journal = tools / "journalctl"
@@ -555,7 +555,10 @@ def test_the_playbook_collects_on_nodes(cluster, tmp_path: Path):
     hosts = {
         name(7): {},
         name(8): {"quarantine_collect": ["gpu"], "quarantine_collect_library": "/nowhere/libnvidia-ml.so.1"},
+        name(9): {"ansible_connection": "ssh", "ansible_ssh_executable": str(tools / "ssh")},
     }
+    (tools / "ssh").write_text("#!/bin/sh\necho no route to host >&2\nexit 255\n")
+    (tools / "ssh").chmod(0o755)
     here = {
         "ansible_connection": "local",
         "ansible_python_interpreter": sys.executable,
@@ -571,6 +574,7 @@ def test_the_playbook_collects_on_nodes(cluster, tmp_path: Path):
     out = playbook(tmp_path, site, *options, PATH=f"{tools}:{os.environ['PATH']}")
     assert list(gated(cluster)) == [name(7)]
     assert f"{name(8)}: unknown: " in out  # what cannot be seen gates nothing
+    assert f"{name(9)}: nothing known: " in out and out.count("no route to host") <= 3  # told, not tried again
 
 
 def playbook(folder: Path, variables: dict, *options: str, fails: bool = False, **environment: str) -> str:

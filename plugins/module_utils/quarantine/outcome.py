@@ -16,6 +16,8 @@ from ansible_collections.goodput.fleet.plugins.module_utils.quarantine.active im
 
 SHUT = ("held", "unchanged")  # what a gate's result says when the node is closed by it
 BAD = ("refused", "failed")
+UNMATCHED = 20  # incidents without a rule that are named
+HISTORY = "history: "  # how reports of the past are marked, see active.py
 SHOWN = 8  # nodes named in one line
 
 
@@ -72,10 +74,11 @@ def failures(decision: Mapping, results: Iterable[Mapping]) -> list[str]:
     return [name for name, is_so in found.items() if is_so]
 
 
-def line(decision: Mapping, results: list[Mapping], planned: bool) -> str:
-    """The decision in one line."""
+def line(decision: Mapping, results: list[Mapping], planned: bool, asked: str = "") -> str:
+    """The decision in one line. `asked`: the mode of the run, which the policy may have lowered."""
     new, bad = nodes_of(results, ("held",)), nodes_of(results, BAD)
-    parts = [f"{decision['mode']}: {count(decision['counts']['incidents'], 'incident')}"]
+    lowered = " (by the policy)" if asked not in ("", decision["mode"]) else ""
+    parts = [f"{decision['mode']}{lowered}: {count(decision['counts']['incidents'], 'incident')}"]
     if new:
         parts.append(f"{'would gate' if planned else 'gated'} {names(new)}")
     if bad:
@@ -119,6 +122,13 @@ def lines(decision: Mapping, results: Iterable[Mapping], unparsed: list[Mapping]
         text.append(f"{node}: observed {first['rule']}: {first['reason']}{also}")
     text += [f"{each['node']}: opened by somebody, {each['rule']}: {each['why']}" for each in decision["released"]]
     text += [f"{each['node']}: unknown: {each['why']}" for each in decision["unknown"]]
+    left = [each for each in decision["incidents"] if not each["rules"]]
+    text += [f"{each['node']}: not acted on, {each['code']}: {each['why']}" for each in left[:UNMATCHED]]
+    if len(left) > UNMATCHED:
+        text.append(f"and {count(len(left) - UNMATCHED, 'incident')} more that no rule acts on")
+    past = [each for each in decision["ignored"] if each["why"].startswith(HISTORY)]
+    if past:
+        text.append(f"{count(len(past), 'report')} of the past, such as {past[0]['node']}: {past[0]['why']}")
     if unparsed:
         first = unparsed[0]
         where = f"{first['source']}:{first['line']}" if first.get("line") else first["source"]

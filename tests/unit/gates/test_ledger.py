@@ -99,8 +99,15 @@ def names(entries: list[dict]) -> list[str]:
     return [one["node"] for one in entries]
 
 
-def test_the_first_reservation_makes_the_config_map_and_its_namespace():
+def test_a_namespace_is_never_made():
     server = Server(spaces=())
+    assert ledger.read(server, SPACE, NAME).entries == []
+    with pytest.raises(NotFound, match=f"no namespace {SPACE}"):
+        reserve(server, entry("a"))
+
+
+def test_the_first_reservation_makes_the_config_map():
+    server = Server()
     assert ledger.read(server, SPACE, NAME).entries == []
     assert names(reserve(server, entry("a"), entry("b")).admitted) == ["a", "b"]
     assert stored(server) == [entry("a"), entry("b")]
