@@ -37,7 +37,7 @@ def b64(text: str) -> str:
 
 
 def packed(data: object) -> str:
-    return base64.b64encode(base64.b64encode(gzip.compress(json.dumps(data).encode()))).decode()
+    return base64.b64encode(base64.b64encode(gzip.compress(json.dumps(data).encode(), mtime=0))).decode()
 
 
 def stored(name: str, revision: int, status: str = "deployed", **fields) -> dict:
