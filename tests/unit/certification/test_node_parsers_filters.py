@@ -23,7 +23,7 @@ def filters(module) -> dict:
 
 def test_dcgm_diag():
     parse = filters(parse_dcgm_diag)["parse_dcgm_diag"]
-    text = new_json({"memory": ("Pass", [entity(gpu) for gpu in range(7)])})
+    text = new_json({"memory": ("Pass", [entity(gpu) for gpu in range(7)])}, gpus=7)
     result = parse(text, expected_gpus=8, expected_tests=["memory"], exit_code=0)
     assert [finding["code"] for finding in result["findings"]] == ["gpu-missing"]
     assert parse(text.splitlines(), expected_gpus=7)["findings"] == []
