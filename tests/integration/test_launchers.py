@@ -173,10 +173,14 @@ def test_faults_are_told(site):
     for run in (crash, pull, deaf, hang):
         site.launcher.start(run)
     assert "exit code 139" in site.until(crash, *ENDS)["why"]
-    refused = site.until(deaf, *ENDS)
-    codes = {pod["node"]: pod["exitCode"] for pod in refused["pods"]}
-    # where the first pod is the one without sshd, the other one waits for it
-    assert codes["gpu-0005"] == 127 and codes["gpu-0004"] in (255, None)
+    site.until(deaf, *ENDS)
+
+    def codes() -> dict:
+        return {pod["node"]: pod["exitCode"] for pod in site.see(deaf)["pods"]}
+
+    # the first pod may be either: without sshd it ends the run at once, and the other one waits for it
+    wait_until(lambda: codes()["gpu-0005"] == 127, 20, lambda: str(codes()))
+    assert codes()["gpu-0004"] in (255, None)
     assert {log["node"] for log in site.launcher.logs(deaf) if "sshd: not found" in log["text"]} == {"gpu-0005"}
 
     def late(run: dict) -> dict:
