@@ -77,6 +77,11 @@ class Bounds:
     entries: tuple[Bound, ...] = ()
     warnings: tuple[str, ...] = field(default=())
 
+    @property
+    def compare(self) -> bool:
+        """Whether any looks at the peers, which have to be sought among all other runs."""
+        return any(bound.compiled.uses_fleet for bound in self.entries)
+
 
 def load(resolved: Mapping) -> Bounds:
     """The bounds of a resolved test, or of a run. Raises InvalidDocument with every problem."""

@@ -273,12 +273,13 @@ class Session:
         run, rows, outcomes, signatures = stored["run"], [], {}, {}
         if stored["observed"]["phase"] == REFUSED:
             return _refused(run, stored["observed"]["why"])
-        peers = bounds.peers(run, [(item["run"], item["parsed"]) for item in self.ended.values()])
-        for category in run["categories"]:
+        bounded = {category: self.bounds[category, run["accelerator"]] for category in run["categories"]}
+        peers = []
+        if any(each.compare for each in bounded.values()):
+            peers = bounds.peers(run, [(item["run"], item["parsed"]) for item in self.ended.values()])
+        for category, bound in bounded.items():
             context = {"category": category, "fleet": peers}
-            mine = verdict.outcomes(
-                run, stored["parsed"], stored["observed"], self.bounds[category, run["accelerator"]], context
-            )
+            mine = verdict.outcomes(run, stored["parsed"], stored["observed"], bound, context)
             found = verdict.for_search(mine)
             outcomes[category], signatures[category] = found["outcome"], found["signature"]
             rows += mine
