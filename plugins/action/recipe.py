@@ -20,10 +20,14 @@ class ActionModule(ActionBase):
     def run(self, tmp=None, task_vars=None):
         result = super().run(tmp, task_vars)
         del tmp  # not used any more by action plugins
-        arguments = dict(self._task.args)
-        arguments["catalog"] = with_shipped(arguments.get("catalog"))
-        result.update(self._execute_module(module_args=arguments, task_vars=task_vars, wrap_async=self._task.async_val))
+        result.update(
+            self._execute_module(module_args=self._arguments(), task_vars=task_vars, wrap_async=self._task.async_val)
+        )
         return result
+
+    def _arguments(self):
+        """The task's, with paths for what the collection ships."""
+        return {**self._task.args, "catalog": with_shipped(self._task.args.get("catalog"))}
 
 
 def with_shipped(catalog):
