@@ -30,7 +30,10 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-const readyTimeout = 2 * time.Minute
+const (
+	readyTimeout   = 90 * time.Second
+	attemptTimeout = 5 * time.Second
+)
 
 // extraFlags collects a repeatable flag whose values go to one component.
 type extraFlags []string
@@ -163,14 +166,14 @@ func (cp *controlPlane) caFile() string { return cp.path("certs/apiserver.crt") 
 
 // awaitAPIServer returns once /readyz answers ok.
 func (cp *controlPlane) awaitAPIServer(ctx context.Context) error {
-	return cp.poll(ctx, func(client kubernetes.Interface) error {
+	return cp.poll(ctx, func(ctx context.Context, client kubernetes.Interface) error {
 		return client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 	})
 }
 
 // publish writes the admin kubeconfig once pods can be created.
 func (cp *controlPlane) publish(ctx context.Context) error {
-	if err := cp.poll(ctx, func(client kubernetes.Interface) error {
+	if err := cp.poll(ctx, func(ctx context.Context, client kubernetes.Interface) error {
 		_, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 		return err
 	}); err != nil {
@@ -183,19 +186,15 @@ func (cp *controlPlane) publish(ctx context.Context) error {
 	return os.Rename(partial, cp.kubeconfig)
 }
 
-// poll repeats check until it passes; the CA file appears while it waits.
-func (cp *controlPlane) poll(ctx context.Context, check func(kubernetes.Interface) error) error {
+// poll repeats check until it passes; the CA file appears while it waits. A request made while the server starts can
+// stay without an answer, so each attempt has its own deadline and, by HTTP/1.1, its own connection to give up.
+func (cp *controlPlane) poll(ctx context.Context, check func(context.Context, kubernetes.Interface) error) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	for {
-		config, err := clientcmd.BuildConfigFromFlags("", cp.path("internal.kubeconfig"))
+		err := cp.attempt(ctx, check)
 		if err == nil {
-			var client kubernetes.Interface
-			if client, err = kubernetes.NewForConfig(rest.AddUserAgent(config, "controlplane")); err == nil {
-				if err = check(client); err == nil {
-					return nil
-				}
-			}
+			return nil
 		}
 		select {
 		case <-ctx.Done():
@@ -203,4 +202,19 @@ func (cp *controlPlane) poll(ctx context.Context, check func(kubernetes.Interfac
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
+}
+
+func (cp *controlPlane) attempt(ctx context.Context, check func(context.Context, kubernetes.Interface) error) error {
+	config, err := clientcmd.BuildConfigFromFlags("", cp.path("internal.kubeconfig"))
+	if err != nil {
+		return err
+	}
+	config.TLSClientConfig.NextProtos = []string{"http/1.1"}
+	client, err := kubernetes.NewForConfig(rest.AddUserAgent(config, "controlplane"))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+	defer cancel()
+	return check(ctx, client)
 }

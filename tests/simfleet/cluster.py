@@ -67,13 +67,16 @@ class EmbeddedCluster:
 
     def start(self) -> EmbeddedCluster:
         programs = build(MODULE, PACKAGES, self._say)
-        self.dir, lock = rundir.claim(rundir.run_root(), self._name)
         try:
-            self._start_supervisor(programs, lock)
-        finally:
-            os.close(lock)  # the supervisor has it now
+            self._connect(self._run(programs))
+        except ClusterFailed as failure:
+            if "not ready" not in str(failure):
+                raise
+            # An API server that starts can get stuck (seen once in some hundreds of starts): a second one says whether
+            # that was it.
+            self._say(f"the cluster did not come up, and is started once more: {failure}")
+            self._connect(self._run(programs))
         try:
-            self._connect(self._await_ready())
             if self._count != 0:
                 self.nodes = self.fleet.create(self._profile, self._count)
                 self.fleet.wait_ready(len(self.nodes))
@@ -81,6 +84,18 @@ class EmbeddedCluster:
             self.stop()
             raise
         return self
+
+    def _run(self, programs: dict[str, Path]) -> dict[str, Any]:
+        self.dir, lock = rundir.claim(rundir.run_root(), self._name)
+        try:
+            self._start_supervisor(programs, lock)
+        finally:
+            os.close(lock)  # the supervisor has it now
+        try:
+            return self._await_ready()
+        except BaseException:
+            self.stop()
+            raise
 
     @classmethod
     def attach(cls, name: str) -> EmbeddedCluster:
