@@ -104,7 +104,8 @@ nodes:
     gates:
       description:
         - Its gates. C(missing) lists what of a gate somebody took off, V(taint) or V(cordon). A gate that cannot be
-          read has C(readable) V(false) and a C(problem).
+          read has C(readable) V(false) and a C(problem). C(fault), C(action) and C(entity) are what is broken, what is
+          recommended, and the GPU, where health signals told.
       type: list
       elements: dict
       returned: always
@@ -114,6 +115,9 @@ nodes:
           rule: gpu-fatal
           ruleDigest: sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae
           evidence: 9f86d081884c7d65
+          fault: xid-79
+          action: RESTART_BM
+          entity: 0000:0f:00
           since: '2026-11-29T12:00:00Z'
           bootId: 1b4e28ba-2fa1-41d2-883f-0016d3cca427
           cordon: false

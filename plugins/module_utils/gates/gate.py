@@ -3,8 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """One gate: what it may say, and how a node's annotation carries it.
 
-A gate is {owner, reason, rule, ruleDigest, evidence, since, bootId, cordon, taint: {key, value, effect}}. `cordon`:
-the gate wants spec.unschedulable. As read from a node it also has `taintOurs` and `cordonOurs` (whether this
+A gate is {owner, reason, rule, ruleDigest, evidence, since, bootId, cordon, taint: {key, value, effect}}, and where it
+is known what is broken and what mends it {fault, action, entity}: a code such as xid-79, the recommended action of a
+HealthEvent, and the GPU (UUID, PCI address or index), "" for the whole node. `cordon`: the gate wants
+spec.unschedulable. As read from a node it also has `taintOurs` and `cordonOurs` (whether this
 collection set them, for they may have been there before), `readable` and, where it is not, `problem`.
 """
 
@@ -21,6 +23,7 @@ DOMAIN = "gate.goodput.fleet"
 PREFIX = f"{DOMAIN}/"
 MANAGER = "goodput-fleet"  # of the fields we write
 TEXTS = ("reason", "rule", "ruleDigest", "evidence", "since", "bootId")
+ABOUT = ("fault", "action", "entity")  # of the evidence; a gate without one of them does not carry its name
 REASON_LIMIT = 512  # characters; the rest is cut, since reasons are for people
 TEXT_LIMIT = 253
 
@@ -77,7 +80,7 @@ def problems(gate: Mapping, where: str = "") -> list[Problem]:
     at = f"{where}." if where else ""
     wrong = owner_problem(gate.get("owner"), f"{at}owner")
     found = [wrong] if wrong else []
-    for name in TEXTS:
+    for name in TEXTS + ABOUT:
         value = gate.get(name)
         if value is None:
             continue
@@ -100,7 +103,7 @@ def problems(gate: Mapping, where: str = "") -> list[Problem]:
 
 def dump(gate: Mapping) -> str:
     """The annotation's text: fixed order, so that equal gates are equal texts."""
-    body: dict = {name: gate[name] for name in TEXTS}
+    body: dict = {name: gate[name] for name in TEXTS} | {name: gate[name] for name in ABOUT if gate.get(name)}
     body["cordon"], body["cordonOurs"] = gate["cordon"], gate["cordonOurs"]
     body["taint"] = {part: gate["taint"].get(part) or "" for part in ("key", "value", "effect")}
     body["taintOurs"] = gate["taintOurs"]
@@ -118,7 +121,7 @@ def read(annotations: Mapping | None) -> list[dict]:
 
 
 def _read(owner: str, text: object) -> dict:
-    gate: dict = {"owner": owner, **dict.fromkeys(TEXTS, ""), "cordon": False, "cordonOurs": False}
+    gate: dict = {"owner": owner, **dict.fromkeys(TEXTS + ABOUT, ""), "cordon": False, "cordonOurs": False}
     gate.update(taint=None, taintOurs=False, readable=True, problem="")
     try:
         body = json.loads(text) if isinstance(text, str) else None
@@ -129,7 +132,7 @@ def _read(owner: str, text: object) -> dict:
     if why:
         gate.update(readable=False, problem=f"annotation {annotation(owner)} cannot be read: {why}", raw=str(text))
         return gate
-    gate.update((name, body.get(name) or "") for name in TEXTS)
+    gate.update((name, body.get(name) or "") for name in TEXTS + ABOUT)
     gate.update((name, bool(body.get(name))) for name in ("cordon", "cordonOurs", "taintOurs"))
     taint = body["taint"]
     gate["taint"] = {"key": taint["key"], "value": taint.get("value") or "", "effect": taint["effect"]}
@@ -137,7 +140,7 @@ def _read(owner: str, text: object) -> dict:
 
 
 def _wrong(body: dict) -> str:
-    for name in TEXTS:
+    for name in TEXTS + ABOUT:
         if not isinstance(body.get(name, ""), str):
             return f"{name} is not a text"
     for name in ("cordon", "cordonOurs", "taintOurs"):

@@ -47,8 +47,8 @@ def hold_many(
     reclose: bool = False,
     pool_taints: Iterable[str] = (),
 ) -> list[dict]:
-    """Hold gates. `wants`: {node, owner, reason, ..., reclose?} as in gate.py, results in the same order. `nodes`: raw
-    nodes by name that the caller has read already. Raises InvalidDocument, before anything is written, when a gate is
+    """Hold gates. `wants`: {node, owner, reason, ..., uid?, reclose?} as in gate.py, results in the same order. `nodes`:
+    raw nodes by name that the caller has read already. Raises InvalidDocument, before anything is written, when a gate is
     not valid, and what listing the nodes raises; what fails on one node is that node's result."""
     wants = list(wants)
     problems = [each for index, want in enumerate(wants) for each in _wrong(want, f"gates[{index}]")]
@@ -72,7 +72,7 @@ def release_many(
     nodes: Mapping[str, dict] | None = None,
     pool_taints: Iterable[str] = (),
 ) -> list[dict]:
-    """Release gates. `wants`: {node, owner, bootId?, evidence?, rule?, ruleDigest?, force?}. As hold_many."""
+    """Release gates. `wants`: {node, owner, ...} with what model.release() expects. As hold_many."""
     wants = list(wants)
     named = ((gates_.annotation_problem(each.get("owner")), _name_problem(each, "release")) for each in wants)
     problems = [problem for pair in named for problem in pair if problem]

@@ -45,12 +45,15 @@ def state(node: Mapping, pool_taints: Iterable[str] = ()) -> dict:
 
 
 def hold(node: Mapping, gate: Mapping, reclose: bool = False) -> Change:
-    """Close the node in the name of gate["owner"], or bring that owner's gate up to date.
+    """Close the node in the name of gate["owner"], or bring that owner's gate up to date. gate["uid"] may say which
+    node of that name is meant.
 
     What `gate` leaves out ("" or None) stays as it was; `since` is the first hold's. A taint of ours that somebody
     took off is put back. A cordon of ours that somebody lifted stays lifted unless `reclose`.
     """
     owner, boot = gate["owner"], boot_id(node)
+    if gate.get("uid") and gate["uid"] != (node.get("metadata") or {}).get("uid"):
+        return _refused(node, "another node has this name now")
     if gate.get("bootId") and boot and gate["bootId"] != boot:
         return _refused(node, f"the node has booted since: boot {gate['bootId']} is over, it runs {boot}")
     gates = _read(node)
@@ -83,9 +86,10 @@ def hold(node: Mapping, gate: Mapping, reclose: bool = False) -> Change:
 
 
 def release(node: Mapping, owner: str, expect: Mapping | None = None) -> Change:
-    """Take that owner's gate off. `expect`: bootId (the node's current one), evidence (the gate's), rule and
+    """Take that owner's gate off. `expect`: uid (the node's), bootId, labels and nodeInfo ({name: value}, what the node
+    tells now; an absent label is ""), evidence (the gate's), rule and
     ruleDigest (only a gate that this rule, or version of it, set), force (also a gate that cannot be read, and what
-    is left of one whose annotation is gone)."""
+    is left of one whose annotation is gone), annotations ({key: text}, written with it and only then)."""
     expect = expect or {}
     gates = _read(node)
     old = next((each for each in gates if each["owner"] == owner), None)
@@ -108,7 +112,7 @@ def release(node: Mapping, owner: str, expect: Mapping | None = None) -> Change:
     taints = _next_taints(_taints(node), gates, rest)
     if not old["readable"]:
         taints = [each for each in taints if not _left_over(each, owner, rest)]
-    change = _change(node, {gates_.annotation(owner): None}, taints, cordon)
+    change = _change(node, {**(expect.get("annotations") or {}), gates_.annotation(owner): None}, taints, cordon)
     change.status, change.reason = "released", "; ".join(notes)
     return change
 
@@ -127,6 +131,9 @@ def _wanted(node: Mapping, gate: Mapping, old: dict | None, gates: list[dict]) -
     wanted: dict = {"owner": gate["owner"], "readable": True}
     for name in gates_.TEXTS:
         wanted[name] = gate.get(name) or (had[name] if had else "")
+    same = had is not None and wanted["evidence"] == had["evidence"]
+    for name in gates_.ABOUT:  # of one piece of evidence: never one's fault with another's action
+        wanted[name] = gate.get(name) or (had[name] if had and same else "")
     if gate.get("rule") or gate.get("ruleDigest"):  # the two are one: never one rule with another's digest
         wanted["rule"], wanted["ruleDigest"] = gate.get("rule") or "", gate.get("ruleDigest") or ""
     wanted["reason"] = gates_.clean_reason(wanted["reason"])
@@ -233,7 +240,14 @@ def _may_uncordon(node: Mapping, gates: list[dict], rest: list[dict], notes: lis
 
 
 def _stale(node: Mapping, gate: Mapping, expect: Mapping) -> str:
-    boot = boot_id(node)
+    boot, metadata = boot_id(node), node.get("metadata") or {}
+    if expect.get("uid") and expect["uid"] != metadata.get("uid"):
+        return "stale: another node has this name now"
+    info = (node.get("status") or {}).get("nodeInfo") or {}
+    for kind, has in (("labels", metadata.get("labels") or {}), ("nodeInfo", info)):
+        for name, value in (expect.get(kind) or {}).items():
+            if (has.get(name) or "") != value:
+                return f"stale: {name} of the node is {has.get(name) or 'not told'} now, not {value or 'absent'}"
     if expect.get("bootId") and expect["bootId"] != boot:
         if not boot:
             return f"the node tells no boot id, so it cannot be known to still run {expect['bootId']}"

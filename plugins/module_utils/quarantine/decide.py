@@ -7,7 +7,7 @@ Level-triggered: it says what should be, from all reports that count now. What s
 
     decision = decide(policy, events, nodes, ledger, now)
     decision["gates"]      to hold now, within the breaker's bounds: {node, owner, reason, rule, ruleDigest, evidence,
-                           bootId, since, cordon, reclose, taint, domain, mode, incident}
+                           fault, action, entity, bootId, since, cordon, reclose, taint, domain, mode, incident}
     decision["held"]       stands already: {node, owner, rule, evidence, last: when the newest fault was, why}
     decision["blocked"]    the breaker is open: a gate, and scope, used, bound, window, why
     decision["observed"]   matched by rules that only watch (observe, dry_run): a gate, mode, why, and `blocked`: what
@@ -276,6 +276,9 @@ class _Pass:
             "rule": rule.name,
             "ruleDigest": rule.digest,
             "evidence": item.name,
+            "fault": item.fault(),
+            "action": item.action,
+            "entity": item.entity(),
             "bootId": self.nodes[item.node].get("bootId") or "",
             "since": moments.text(self.moment),
             "cordon": rule.cordon,

@@ -44,6 +44,8 @@ XIDS: dict[str, tuple[str, tuple[str, ...], str]] = {
 AHEAD = 600 * moments.SECOND  # clocks differ by that much; what is more ahead is wrong
 
 _PCI = re.compile(r"(?:([0-9a-f]{1,8}):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})(?:\.[0-9a-f])?")
+_ODD = re.compile(r"[^A-Za-z0-9_.-]+")
+_GPU = re.compile(r"[A-Za-z0-9][A-Za-z0-9:._-]{0,63}")  # UUID, PCI address or index
 _SECONDS = re.compile(r"[0-9]{1,10}(?:\.[0-9]{1,9})?")
 _XID_OF_DCGM = re.compile(r"\bXID\s+(\d{1,4})\b", re.IGNORECASE)
 
@@ -158,6 +160,21 @@ class Item:
         if not code:
             return self.spec["checkName"]
         return {"xid": f"Xid {code}", "sxid": f"SXid {code}"}.get(self.space, code)
+
+    def fault(self) -> str:
+        """In one word, as xid-79 or DCGM_FR_NVLINK_DOWN."""
+        code = "-".join(self.codes)
+        name = f"{self.space}-{code}" if code and self.space in ("xid", "sxid") else code or self.spec["checkName"]
+        return _ODD.sub("-", name)[:128]
+
+    def entity(self) -> str:
+        """The one GPU that a reset could be of, as nvidia-smi takes it; "" when it is none or several."""
+        found: dict[str, set[str]] = {}
+        for one in self.spec.get("entitiesImpacted") or ():
+            found.setdefault(one["entityType"], set()).add(one["entityValue"].strip())
+        names = next((found[kind] for kind in DEVICES if kind in found), set())
+        name = names.pop() if len(names) == 1 else ""
+        return name if _GPU.fullmatch(name) else ""
 
 
 def entities(spec: Mapping) -> dict[str, set[str]]:

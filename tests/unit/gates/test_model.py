@@ -280,13 +280,52 @@ def test_what_is_left_when_somebody_removes_the_annotation():
         ({"rule": "other"}, "unchanged", "another rule set this gate (fatal sha256:1)"),
         ({"ruleDigest": "sha256:2"}, "unchanged", "another rule set this gate"),
         ({"evidence": "e0", "force": True}, "refused", "stale"),
+        (
+            {"uid": "u-1", "labels": {"driver": "580.1", "mig": ""}, "nodeInfo": {"kernelVersion": "6.8"}},
+            "released",
+            "",
+        ),
+        ({"uid": "u-2"}, "refused", "stale: another node has this name now"),
+        ({"labels": {"driver": "580.2"}}, "refused", "stale: driver of the node is 580.1 now, not 580.2"),
+        ({"labels": {"driver": ""}}, "refused", "stale: driver of the node is 580.1 now, not absent"),
+        ({"nodeInfo": {"kernelVersion": "6.9"}}, "refused", "stale: kernelVersion of the node is 6.8 now"),
+        ({"nodeInfo": {"osImage": "Ubuntu"}}, "refused", "stale: osImage of the node is not told now"),
     ],
 )
 def test_a_release_names_what_it_is_for(expect, status, says):
-    raw = held(node(), gate(evidence="e1", rule="fatal", ruleDigest="sha256:1"))
+    raw = held(node(labels={"driver": "580.1"}), gate(evidence="e1", rule="fatal", ruleDigest="sha256:1"))
+    raw["metadata"]["uid"], raw["status"]["nodeInfo"]["kernelVersion"] = "u-1", "6.8"
     change = model.release(raw, "quarantine", expect)
     assert change.status == status and says in change.reason
     assert (change.patch is None) == (status != "released")
+
+
+def test_what_a_release_records_is_written_with_it_and_only_then():
+    record = {"annotations": {"goodput.fleet/certified": "yes"}}
+    raw = held(node(), gate())
+    assert model.release(raw, "quarantine", record).patch["metadata"]["annotations"] == {
+        "goodput.fleet/certified": "yes",
+        "gate.goodput.fleet/quarantine": None,
+    }
+    assert model.release(raw, "quarantine", {**record, "bootId": NEXT_BOOT}).patch is None
+    assert model.release(raw, "validation", record).patch is None
+
+
+def test_a_hold_may_say_which_node_of_that_name_it_means():
+    raw = node()
+    raw["metadata"]["uid"] = "u-1"
+    assert model.hold(raw, gate(uid="u-1")).status == "held"
+    assert model.hold(raw, gate(uid="u-2")).reason == "another node has this name now"
+
+
+def test_what_is_broken_goes_with_the_evidence_that_says_so():
+    raw = held(node(), gate(evidence="e1", fault="xid-79", action="RESTART_BM", entity="GPU-1"))
+    (seen,) = model.state(raw)["gates"]
+    assert (seen["fault"], seen["action"], seen["entity"]) == ("xid-79", "RESTART_BM", "GPU-1")
+    again = model.hold(raw, gate(evidence="e1", reason="said otherwise"))
+    assert '"action":"RESTART_BM"' in again.patch["metadata"]["annotations"]["gate.goodput.fleet/quarantine"]
+    (newer,) = model.state(held(raw, gate(evidence="e2", fault="xid-95")))["gates"]
+    assert (newer["fault"], newer["action"], newer["entity"]) == ("xid-95", "", "")
 
 
 def test_a_gate_of_the_last_boot_is_released_in_this_one():

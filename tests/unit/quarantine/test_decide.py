@@ -23,6 +23,10 @@ def pci(*values: str) -> list[dict]:
     return [{"entityType": "PCI", "entityValue": value} for value in values]
 
 
+def made_of(kind: str, value: str) -> dict:
+    return {"entityType": kind, "entityValue": value}
+
+
 def why(decision: dict, part: str = "ignored") -> str:
     (one,) = decision[part]
     return one["why"]
@@ -41,6 +45,9 @@ def test_a_fatal_event_closes_one_gate_and_says_all_about_it():
             "rule": "fatal",
             "ruleDigest": policy.rules[0].digest,
             "evidence": "e1",
+            "fault": "xid-79",
+            "action": "RESTART_BM",
+            "entity": "0000:01:00",
             "bootId": "boot-1",
             "since": "2026-11-29T18:00:00Z",
             "cordon": False,
@@ -53,6 +60,27 @@ def test_a_fatal_event_closes_one_gate_and_says_all_about_it():
     ]
     assert decision["incidents"][0]["why"] == "matched by fatal"
     assert decision["counts"]["gates"] == 1 and decision["breaker"]["tripped"] is False
+
+
+GPU = "GPU-9f2c7a10-6b1d-4a3e-8c55-0d1e2f3a4b5c"
+
+
+@pytest.mark.parametrize(
+    ("spec", "about"),
+    [
+        ({"pci": "0000:0f:00"}, ("xid-79", "RESTART_BM", "0000:0f:00")),
+        ({"entitiesImpacted": [made_of("PCI", "0000:0f:00"), made_of("GPU_UUID", GPU)]}, ("xid-79", "RESTART_BM", GPU)),
+        ({"entitiesImpacted": [made_of("GPU", "0"), made_of("GPU", "1")]}, ("xid-79", "RESTART_BM", "")),
+        ({"entitiesImpacted": [made_of("NIC", "mlx5_0")]}, ("xid-79", "RESTART_BM", "")),
+        ({"entitiesImpacted": [made_of("GPU", "0; reboot")]}, ("xid-79", "RESTART_BM", "")),
+        ({"codeSpace": "dcgm", "code": "DCGM_FR_X", "pci": None}, ("DCGM_FR_X", "RESTART_BM", "")),
+        ({"code": None, "pci": None, "checkName": "Gpu Count"}, ("Gpu-Count", "RESTART_BM", "")),
+        ({"recommendedAction": "COMPONENT_RESET", "pci": None}, ("xid-79", "COMPONENT_RESET", "")),
+    ],
+)
+def test_a_gate_says_what_is_broken_and_what_would_mend_it(spec, about):
+    (closed,) = made.run([made.event(**spec)])["gates"]
+    assert (closed["fault"], closed["action"], closed["entity"]) == about
 
 
 # which reports count
