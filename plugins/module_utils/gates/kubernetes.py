@@ -47,9 +47,11 @@ def hold_many(
     reclose: bool = False,
     pool_taints: Iterable[str] = (),
 ) -> list[dict]:
-    """Hold gates. `wants`: {node, owner, reason, ..., uid?, reclose?} as in gate.py, results in the same order. `nodes`:
-    raw nodes by name that the caller has read already. Raises InvalidDocument, before anything is written, when a gate is
-    not valid, and what listing the nodes raises; what fails on one node is that node's result."""
+    """Hold gates. `wants`: {node, owner, reason, ..., uid?, reclose?} as in gate.py; results in the same order.
+
+    `nodes`: raw nodes by name that the caller has read already. Raises InvalidDocument, before anything is written,
+    when a gate is not valid, and what listing the nodes raises; what fails on one node is that node's result.
+    """
     wants = list(wants)
     problems = [each for index, want in enumerate(wants) for each in _wrong(want, f"gates[{index}]")]
     if problems:
