@@ -11,7 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.goodput.fleet.plugins.module_utils.records import yamltree
-from ansible_collections.goodput.fleet.plugins.module_utils.records.schemas import certification, workloadrun
+from ansible_collections.goodput.fleet.plugins.module_utils.records.schemas import (
+    certification,
+    repairrequest,
+    validationrequest,
+    workloadrun,
+)
 
 FOLDER = Path(__file__).parents[2] / "gitops" / "crds"
 GROUP, VERSION = "goodput.fleet", "v1alpha1"
@@ -44,7 +49,10 @@ FROZEN = {"rule": "self == oldSelf", "message": "what was asked for is not chang
 SHORT_NAME = {"rule": "self.metadata.name.size() <= 63", "message": "a name has at most 63 characters"}
 
 
-def definition(kind: str, plural: str, spec: dict[str, Any], columns: list[tuple[str, str, str]]) -> dict[str, Any]:
+def definition(
+    kind: str, plural: str, spec: dict[str, Any], status: dict[str, Any], columns: list[tuple[str, str, str]]
+) -> dict[str, Any]:
+    """`spec` is a schema of ours, `status` is as an API server takes it."""
     whole = structural(spec)
     add_rules(kind, whole)
     return {
@@ -73,7 +81,7 @@ def definition(kind: str, plural: str, spec: dict[str, Any], columns: list[tuple
                                 "kind": {"type": "string"},
                                 "metadata": {"type": "object"},
                                 "spec": whole,
-                                "status": status(),
+                                "status": status,
                             },
                             "x-kubernetes-validations": [SHORT_NAME],
                         }
@@ -89,6 +97,10 @@ def structural(schema: dict[str, Any]) -> dict[str, Any]:
     found = {key: copy.deepcopy(schema[key]) for key in KEPT if key in schema}
     if "enum" in found:
         found.setdefault("type", "string")
+    if isinstance(found.get("type"), list) and "null" in found["type"]:
+        found |= {"type": next(name for name in found["type"] if name != "null"), "nullable": True}
+    if found.get("type") == "object" and not schema.keys() & {"properties", "additionalProperties"}:
+        found["x-kubernetes-preserve-unknown-fields"] = True
     if isinstance(found.get("type"), list):  # quantities and values of variables
         for key in ("type", "minimum"):
             found.pop(key, None)
@@ -108,10 +120,14 @@ def structural(schema: dict[str, Any]) -> dict[str, Any]:
 
 def add_rules(kind: str, spec: dict[str, Any]) -> None:
     spec["x-kubernetes-validations"] = [FROZEN]
+    if kind == "RepairRequest":
+        return
+    if kind == "ValidationRequest":  # no node twice
+        spec["properties"]["nodes"] |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
     if kind == "WorkloadRun":
         workload = spec
     else:
-        category = spec["properties"]["categories"]["items"]
+        category = spec["properties"]["tests" if kind == "ValidationRequest" else "categories"]["items"]
         category["x-kubernetes-validations"] = [ONE_KIND]
         workload = category["properties"]["workload"]
         workload["x-kubernetes-validations"] = []
@@ -119,8 +135,8 @@ def add_rules(kind: str, spec: dict[str, Any]) -> None:
     workload["properties"]["torch"]["x-kubernetes-validations"] = [ONE_TORCH]
 
 
-def status() -> dict[str, Any]:
-    """Written by the run; what is measured lies in the evidence."""
+def status_of_run() -> dict[str, Any]:
+    """Of a Certification or WorkloadRun; what is measured lies in the evidence."""
     text = {"type": "string"}
     moment = {"type": "string", "format": "date-time"}
     condition = {
@@ -174,18 +190,43 @@ def status() -> dict[str, Any]:
     }
 
 
+RUN = [
+    ("Phase", "string", ".status.phase"),
+    ("Passed", "integer", ".status.counts.pass"),
+    ("Failed", "integer", ".status.counts.fail"),
+    ("Started", "date", ".status.startedAt"),
+    ("Age", "date", ".metadata.creationTimestamp"),
+]
+VALIDATION = [
+    ("Phase", "string", ".status.phase"),
+    ("Reason", "string", ".spec.reason"),
+    ("Opened", "integer", ".status.counts.Opened"),
+    ("Failed", "integer", ".status.counts.Failed"),
+    ("Message", "string", ".status.message"),
+    ("Age", "date", ".metadata.creationTimestamp"),
+]
+REPAIR = [
+    ("Node", "string", ".spec.node.name"),
+    ("Fault", "string", ".spec.fault.code"),
+    ("Phase", "string", ".status.phase"),
+    ("Rung", "string", ".status.rung"),
+    ("Ticket", "string", ".status.ticket.reference"),
+    ("Age", "date", ".metadata.creationTimestamp"),
+]
+
+
 def definitions() -> dict[str, dict[str, Any]]:
     """File name -> definition."""
-    columns = [
-        ("Phase", "string", ".status.phase"),
-        ("Passed", "integer", ".status.counts.pass"),
-        ("Failed", "integer", ".status.counts.fail"),
-        ("Started", "date", ".status.startedAt"),
-        ("Age", "date", ".metadata.creationTimestamp"),
-    ]
+    run, validation, repair = status_of_run(), structural(validationrequest.STATUS), structural(repairrequest.STATUS)
+    kinds = (
+        ("Certification", certification.SPEC, run, RUN),
+        ("RepairRequest", repairrequest.SPEC, repair, REPAIR),
+        ("ValidationRequest", validationrequest.SPEC, validation, VALIDATION),
+        ("WorkloadRun", workloadrun.SPEC, run, RUN),
+    )
     return {
-        "certifications.yaml": definition("Certification", "certifications", certification.SPEC, columns),
-        "workloadruns.yaml": definition("WorkloadRun", "workloadruns", workloadrun.SPEC, columns),
+        f"{kind.lower()}s.yaml": definition(kind, f"{kind.lower()}s", spec, status, columns)
+        for kind, spec, status, columns in kinds
     }
 
 

@@ -33,9 +33,9 @@ import re
 import tempfile
 from collections.abc import Iterable, Mapping
 
-from ansible_collections.goodput.fleet.plugins.module_utils.certification import durable, storedlogs
+from ansible_collections.goodput.fleet.plugins.module_utils.certification import storedlogs
 from ansible_collections.goodput.fleet.plugins.module_utils.certification.parsers.streams import Text
-from ansible_collections.goodput.fleet.plugins.module_utils.records import closedworld, digest, signing
+from ansible_collections.goodput.fleet.plugins.module_utils.records import closedworld, digest, durable, signing
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import (
     Conflict,
     InvalidDocument,

@@ -91,7 +91,11 @@ _KEYWORDS: dict[str, Callable[..., Judge]] = {
     "minLength": lambda limit: lambda value: not isinstance(value, str) or len(value) >= limit,
     "minItems": lambda limit: lambda value: not isinstance(value, list) or len(value) >= limit,
     "minProperties": lambda limit: lambda value: not isinstance(value, dict) or len(value) >= limit,
+    "maxLength": lambda limit: lambda value: not isinstance(value, str) or len(value) <= limit,
+    "maxItems": lambda limit: lambda value: not isinstance(value, list) or len(value) <= limit,
+    "maxProperties": lambda limit: lambda value: not isinstance(value, dict) or len(value) <= limit,
     "minimum": lambda limit: lambda value: not isinstance(value, (int, float)) or value >= limit,
+    "maximum": lambda limit: lambda value: not isinstance(value, (int, float)) or value <= limit,
     "items": _items,
     "properties": _map,
 }

@@ -30,6 +30,8 @@ KINDS = (
     "Certification",
     "WorkloadRun",
     "CertificationTest",
+    "ValidationRequest",
+    "RepairRequest",
 )
 
 
@@ -88,8 +90,10 @@ def _validator(kind: str):
         quarantinepolicy,
         recipelock,
         registry,
+        repairrequest,
         signaltable,
         snapshot,
+        validationrequest,
         workloadrun,
     )
 
@@ -110,8 +114,10 @@ def _validator(kind: str):
         quarantinepolicy,
         recipelock,
         registry,
+        repairrequest,
         signaltable,
         snapshot,
+        validationrequest,
         workloadrun,
     )
     found = {module.__name__.rpartition(".")[2]: module.SCHEMA for module in schemas}

@@ -45,6 +45,8 @@ SCHEMAS = [
     {"type": "object", "required": ["a"], "properties": {"a": {"type": "integer"}}, "additionalProperties": False},
     {"type": "object", "propertyNames": {"pattern": "^a"}, "additionalProperties": {"enum": ["a"]}, "minProperties": 1},
     {"properties": {"name": {"type": "object", "additionalProperties": {"type": "string"}}}},
+    {"type": ["string", "array", "object"], "maxLength": 1, "maxItems": 1, "maxProperties": 1},
+    {"minimum": 0, "maximum": 1},
     {"oneOf": [{"type": "string"}, {"type": "null"}]},
     {"type": "string", "format": "date"},
 ]

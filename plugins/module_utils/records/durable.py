@@ -10,6 +10,7 @@ import fcntl
 import os
 import shutil
 import tempfile
+import time
 
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import (
     Conflict,
@@ -23,28 +24,33 @@ UNFINISHED = ".unfinished-"
 
 
 @contextlib.contextmanager
-def disk(path: str):
+def disk(path: str, what: str = "the evidence"):
+    """Faults of the file system as Unavailable, in words."""
     try:
         yield
     except FleetError:
         raise
     except OSError as error:
-        what = f"cannot keep the evidence: {error.strerror or error}"
-        raise Unavailable(Problem("disk", what, str(error.filename or path))) from error
+        fault = f"cannot keep {what}: {error.strerror or error}"
+        raise Unavailable(Problem("disk", fault, str(error.filename or path))) from error
 
 
-def lock(path: str) -> int:
-    """Held until it is closed, which the system does for a process that dies."""
+def lock(path: str, user: str = "another run of the same certification", wait: float = 0.0) -> int:
+    """Held until it is closed, which the system does for a process that dies. Waits so many seconds for it."""
     handle = os.open(path, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(handle)
-        what = "is in use by another run of the same certification"
-        raise Conflict(Problem("in-use", what, path, hint="wait for it, or stop it")) from None
-    except OSError:
-        pass  # some network file systems know no locks
-    return handle
+    end = time.monotonic() + wait
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() < end:
+                time.sleep(0.02)
+                continue
+            os.close(handle)
+            raise Conflict(Problem("in-use", f"is in use by {user}", path, hint="wait for it, or stop it")) from None
+        except OSError:
+            pass  # some network file systems know no locks
+        return handle
 
 
 def drop_empty(path: str) -> None:
@@ -78,7 +84,7 @@ def write(path: str, content: bytes) -> None:
 
 
 def replace(root: str, name: str, content: bytes) -> None:
-    """Makes root/name be the content, at once. What is left when the process dies here, `open` clears away."""
+    """Makes root/name be the content, at once. What is left when the process dies here is `unfinished`."""
     path = os.path.join(root, name)
     handle, temporary = tempfile.mkstemp(prefix=UNFINISHED, dir=root)
     try:
