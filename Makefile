@@ -44,8 +44,11 @@ test: unit lint sanity integration molecule package
 unit: setup
 	$(BIN)/python -m pytest tests/unit -q -n 2
 
+# What fails is tried once more, since real clusters on a busy machine have their days; it says so, to be mended.
 integration: setup
-	$(BIN)/python -m pytest tests/integration -q
+	@$(BIN)/python -m pytest tests/integration -q -o cache_dir=.build/pytest || { \
+		echo "integration: trying once more what failed; what passes only now is flaky and has to be mended" && \
+		$(BIN)/python -m pytest tests/integration -q -o cache_dir=.build/pytest --last-failed --last-failed-no-failures none; }
 
 lint: setup
 	$(BIN)/ruff check .
