@@ -35,24 +35,16 @@ _value:
   sample: [cert-manager, gpu-operator]
 """
 
-import json
-
-from ansible.errors import AnsibleFilterError
 from ansible_collections.goodput.fleet.plugins.module_utils.recipes import order
-from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import FleetError
+from ansible_collections.goodput.fleet.plugins.plugin_utils.filters import guarded
 
 
+@guarded
 def deployment_order(value):
     try:
-        # plain data: the templating engine hands filters containers of its own
-        value = json.loads(json.dumps(value))
-        components = value["spec"]["components"] if isinstance(value, dict) else value
-        return order.deployment_order(components)
+        return order.deployment_order(value["spec"]["components"] if isinstance(value, dict) else value)
     except (KeyError, TypeError) as error:
-        message = "deployment_order: needs a recipe lock, or a list of components with name and dependsOn"
-        raise AnsibleFilterError(message) from error
-    except FleetError as error:
-        raise AnsibleFilterError(f"deployment_order: {error}") from error
+        raise TypeError("needs a recipe lock, or a list of components with name and dependsOn") from error
 
 
 class FilterModule:

@@ -88,35 +88,22 @@ _value:
       type: int
 """
 
-import json
-
-from ansible.errors import AnsibleFilterError
 from ansible_collections.goodput.fleet.plugins.action.recipe import with_shipped
-from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import FleetError
 from ansible_collections.goodput.fleet.plugins.module_utils.signals import cloud, tables
+from ansible_collections.goodput.fleet.plugins.plugin_utils.filters import guarded
 
 
+@guarded
 def parse_cloud_notice(value, node=None, nodes=None, boot_id=None, received=None, source="cloud notice", catalog=None):
-    try:
-        # plain data: the templating engine hands filters containers of its own
-        node, nodes, boot_id, received, source, catalog = json.loads(
-            json.dumps([node, nodes, boot_id, received, source, catalog])
-        )
-        if isinstance(value, str):
-            value = str(value)
-        elif not isinstance(value, bytes):
-            value = json.loads(json.dumps(value))
-        return cloud.parse(
-            value,
-            tables=tables.load_catalog(with_shipped(catalog)),
-            node=node or "",
-            nodes=nodes,
-            boot_id=boot_id or None,
-            received=received or None,
-            source_name=source or "",
-        )
-    except (FleetError, TypeError, ValueError, RecursionError) as error:
-        raise AnsibleFilterError(f"parse_cloud_notice: {error}") from error
+    return cloud.parse(
+        value,
+        tables=tables.load_catalog(with_shipped(catalog)),
+        node=node or "",
+        nodes=nodes,
+        boot_id=boot_id or None,
+        received=received or None,
+        source_name=source or "",
+    )
 
 
 class FilterModule:

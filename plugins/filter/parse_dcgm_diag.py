@@ -97,20 +97,13 @@ _value:
       type: int
 """
 
-import json
-
-from ansible.errors import AnsibleFilterError
 from ansible_collections.goodput.fleet.plugins.module_utils.certification.parsers import dcgm_diag
-from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import FleetError
+from ansible_collections.goodput.fleet.plugins.plugin_utils.filters import guarded
 
 
+@guarded
 def parse_dcgm_diag(value, expected_gpus=None, expected_tests=None, exit_code=None):
-    try:
-        # plain data: the templating engine hands filters containers of its own
-        expected_gpus, expected_tests, exit_code = json.loads(json.dumps([expected_gpus, expected_tests, exit_code]))
-        return dcgm_diag.parse(value, expected_gpus=expected_gpus, expected_tests=expected_tests, exit_code=exit_code)
-    except (FleetError, TypeError, ValueError) as error:
-        raise AnsibleFilterError(f"parse_dcgm_diag: {error}") from error
+    return dcgm_diag.parse(value, expected_gpus=expected_gpus, expected_tests=expected_tests, exit_code=exit_code)
 
 
 class FilterModule:

@@ -85,14 +85,12 @@ _value:
       type: int
 """
 
-import json
-
-from ansible.errors import AnsibleFilterError
 from ansible_collections.goodput.fleet.plugins.action.recipe import with_shipped
-from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import FleetError
 from ansible_collections.goodput.fleet.plugins.module_utils.signals import dcgm_health, tables
+from ansible_collections.goodput.fleet.plugins.plugin_utils.filters import guarded
 
 
+@guarded
 def parse_dcgm_health(
     value,
     node=None,
@@ -103,25 +101,16 @@ def parse_dcgm_health(
     index_to_uuid=None,
     catalog=None,
 ):
-    try:
-        # plain data: the templating engine hands filters containers of its own
-        if not isinstance(value, bytes):
-            value = json.loads(json.dumps(value))
-        node, boot_id, received, source, expected_gpus, index_to_uuid, catalog = json.loads(
-            json.dumps([node, boot_id, received, source, expected_gpus, index_to_uuid, catalog])
-        )
-        return dcgm_health.parse(
-            value,
-            tables.load_catalog(with_shipped(catalog)),
-            node=node or "",
-            boot_id=boot_id or None,
-            received=received or None,
-            source_name=source or "",
-            expected_gpus=expected_gpus,
-            index_to_uuid=index_to_uuid or {},
-        )
-    except (FleetError, TypeError, ValueError, RecursionError) as error:
-        raise AnsibleFilterError(f"parse_dcgm_health: {error}") from error
+    return dcgm_health.parse(
+        value,
+        tables.load_catalog(with_shipped(catalog)),
+        node=node or "",
+        boot_id=boot_id or None,
+        received=received or None,
+        source_name=source or "",
+        expected_gpus=expected_gpus,
+        index_to_uuid=index_to_uuid or {},
+    )
 
 
 class FilterModule:

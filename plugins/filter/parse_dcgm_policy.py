@@ -84,14 +84,12 @@ _value:
       type: int
 """
 
-import json
-
-from ansible.errors import AnsibleFilterError
 from ansible_collections.goodput.fleet.plugins.action.recipe import with_shipped
-from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import FleetError
 from ansible_collections.goodput.fleet.plugins.module_utils.signals import dcgm_policy, tables
+from ansible_collections.goodput.fleet.plugins.plugin_utils.filters import guarded
 
 
+@guarded
 def parse_dcgm_policy(
     value,
     node=None,
@@ -102,25 +100,16 @@ def parse_dcgm_policy(
     index_to_uuid=None,
     catalog=None,
 ):
-    try:
-        # plain data: the templating engine hands filters containers of its own
-        if not isinstance(value, bytes):
-            value = json.loads(json.dumps(value))
-        node, boot_id, received, source, utc_offset, index_to_uuid, catalog = json.loads(
-            json.dumps([node, boot_id, received, source, utc_offset, index_to_uuid, catalog])
-        )
-        return dcgm_policy.parse(
-            value,
-            tables.load_catalog(with_shipped(catalog)),
-            node=node or "",
-            boot_id=boot_id or None,
-            received=received or None,
-            source_name=source or "",
-            utc_offset=utc_offset or "+00:00",
-            index_to_uuid=index_to_uuid or {},
-        )
-    except (FleetError, TypeError, ValueError, RecursionError) as error:
-        raise AnsibleFilterError(f"parse_dcgm_policy: {error}") from error
+    return dcgm_policy.parse(
+        value,
+        tables.load_catalog(with_shipped(catalog)),
+        node=node or "",
+        boot_id=boot_id or None,
+        received=received or None,
+        source_name=source or "",
+        utc_offset=utc_offset or "+00:00",
+        index_to_uuid=index_to_uuid or {},
+    )
 
 
 class FilterModule:

@@ -85,20 +85,13 @@ _value:
       type: int
 """
 
-import json
-
-from ansible.errors import AnsibleFilterError
 from ansible_collections.goodput.fleet.plugins.module_utils.certification.parsers import gpu_burn
-from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import FleetError
+from ansible_collections.goodput.fleet.plugins.plugin_utils.filters import guarded
 
 
+@guarded
 def parse_gpu_burn(value, expected_gpus=None):
-    try:
-        # plain data: the templating engine hands filters containers of its own
-        (expected_gpus,) = json.loads(json.dumps([expected_gpus]))
-        return gpu_burn.parse(value, expected_gpus=expected_gpus)
-    except (FleetError, TypeError, ValueError) as error:
-        raise AnsibleFilterError(f"parse_gpu_burn: {error}") from error
+    return gpu_burn.parse(value, expected_gpus=expected_gpus)
 
 
 class FilterModule:

@@ -78,32 +78,21 @@ _value:
       type: int
 """
 
-import json
-
-from ansible.errors import AnsibleFilterError
 from ansible_collections.goodput.fleet.plugins.action.recipe import with_shipped
-from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import FleetError
 from ansible_collections.goodput.fleet.plugins.module_utils.signals import given, tables
+from ansible_collections.goodput.fleet.plugins.plugin_utils.filters import guarded
 
 
+@guarded
 def parse_health_events(value, node=None, boot_id=None, received=None, source="health events", catalog=None):
-    try:
-        # plain data: the templating engine hands filters containers of its own
-        node, boot_id, received, source, catalog = json.loads(json.dumps([node, boot_id, received, source, catalog]))
-        if isinstance(value, str):
-            value = str(value)
-        elif not isinstance(value, bytes):
-            value = json.loads(json.dumps(value))
-        return given.parse(
-            value,
-            tables=tables.load_catalog(with_shipped(catalog)),
-            node=node or "",
-            boot_id=boot_id or None,
-            received=received or None,
-            source_name=source or "",
-        )
-    except (FleetError, TypeError, ValueError, RecursionError) as error:
-        raise AnsibleFilterError(f"parse_health_events: {error}") from error
+    return given.parse(
+        value,
+        tables=tables.load_catalog(with_shipped(catalog)),
+        node=node or "",
+        boot_id=boot_id or None,
+        received=received or None,
+        source_name=source or "",
+    )
 
 
 class FilterModule:

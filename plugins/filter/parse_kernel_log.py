@@ -108,14 +108,12 @@ _value:
       type: int
 """
 
-import json
-
-from ansible.errors import AnsibleFilterError
 from ansible_collections.goodput.fleet.plugins.action.recipe import with_shipped
-from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import FleetError
 from ansible_collections.goodput.fleet.plugins.module_utils.signals import kernel, tables
+from ansible_collections.goodput.fleet.plugins.plugin_utils.filters import guarded
 
 
+@guarded
 def parse_kernel_log(
     value,
     node=None,
@@ -128,34 +126,21 @@ def parse_kernel_log(
     source="kernel log",
     catalog=None,
 ):
-    try:
-        # plain data: the templating engine hands filters containers of its own
-        node, boot_id, received, boot_time, utc_offset, pci_to_uuid, driver_version, source, catalog = json.loads(
-            json.dumps([node, boot_id, received, boot_time, utc_offset, pci_to_uuid, driver_version, source, catalog])
-        )
-        context = kernel.Context(
-            node=node or "",
-            boot_id=boot_id or None,
-            received=received or None,
-            boot_time=boot_time or None,
-            utc_offset=utc_offset or "+00:00",
-            pci_to_uuid=pci_to_uuid or {},
-            driver_version=driver_version or None,
-            source=source or "",
-        )
-        return kernel.parse(_log(value), tables.load_catalog(with_shipped(catalog)), context)
-    except (FleetError, TypeError) as error:
-        raise AnsibleFilterError(f"parse_kernel_log: {error}") from error
-
-
-def _log(value):
-    if isinstance(value, bytes):
-        return value
-    if isinstance(value, str):
-        return str(value)
-    if isinstance(value, (list, tuple)) and all(isinstance(line, str) for line in value):
-        return [str(line) for line in value]
-    raise AnsibleFilterError(f"parse_kernel_log: takes a text or a list of lines, not {type(value).__name__}")
+    if not isinstance(value, (bytes, str, list)) or (
+        isinstance(value, list) and not all(isinstance(line, str) for line in value)
+    ):
+        raise TypeError(f"takes a text or a list of lines, not {type(value).__name__}")
+    context = kernel.Context(
+        node=node or "",
+        boot_id=boot_id or None,
+        received=received or None,
+        boot_time=boot_time or None,
+        utc_offset=utc_offset or "+00:00",
+        pci_to_uuid=pci_to_uuid or {},
+        driver_version=driver_version or None,
+        source=source or "",
+    )
+    return kernel.parse(value, tables.load_catalog(with_shipped(catalog)), context)
 
 
 class FilterModule:

@@ -107,32 +107,22 @@ _value:
       type: int
 """
 
-import json
-
-from ansible.errors import AnsibleFilterError
 from ansible_collections.goodput.fleet.plugins.module_utils.certification.parsers import nccl
-from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import FleetError
+from ansible_collections.goodput.fleet.plugins.plugin_utils.filters import guarded
 
 
+@guarded
 def parse_nccl(
     value, expected_ranks=None, expected_hosts=None, expected_transport=None, expected_test=None, plateau_bytes=None
 ):
-    try:
-        # plain data: the templating engine hands filters containers of its own
-        expectations = json.loads(
-            json.dumps([expected_ranks, expected_hosts, expected_transport, expected_test, plateau_bytes])
-        )
-        ranks, hosts, transport, test, plateau = expectations
-        return nccl.parse(
-            value,
-            expected_ranks=ranks,
-            expected_hosts=hosts,
-            expected_transport=transport,
-            expected_test=test,
-            plateau_bytes=plateau,
-        )
-    except (FleetError, TypeError, ValueError) as error:
-        raise AnsibleFilterError(f"parse_nccl: {error}") from error
+    return nccl.parse(
+        value,
+        expected_ranks=expected_ranks,
+        expected_hosts=expected_hosts,
+        expected_transport=expected_transport,
+        expected_test=expected_test,
+        plateau_bytes=plateau_bytes,
+    )
 
 
 class FilterModule:

@@ -87,20 +87,13 @@ _value:
       type: int
 """
 
-import json
-
-from ansible.errors import AnsibleFilterError
 from ansible_collections.goodput.fleet.plugins.module_utils.certification.parsers import nvbandwidth
-from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import FleetError
+from ansible_collections.goodput.fleet.plugins.plugin_utils.filters import guarded
 
 
+@guarded
 def parse_nvbandwidth(value, expected_gpus=None, expected_tests=None):
-    try:
-        # plain data: the templating engine hands filters containers of its own
-        expected_gpus, expected_tests = json.loads(json.dumps([expected_gpus, expected_tests]))
-        return nvbandwidth.parse(value, expected_gpus=expected_gpus, expected_tests=expected_tests)
-    except (FleetError, TypeError, ValueError) as error:
-        raise AnsibleFilterError(f"parse_nvbandwidth: {error}") from error
+    return nvbandwidth.parse(value, expected_gpus=expected_gpus, expected_tests=expected_tests)
 
 
 class FilterModule:

@@ -89,14 +89,12 @@ _value:
       type: str
 """
 
-import json
-
-from ansible.errors import AnsibleFilterError
 from ansible_collections.goodput.fleet.plugins.action.recipe import with_shipped
-from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import FleetError
 from ansible_collections.goodput.fleet.plugins.module_utils.signals import nvidia_smi, tables
+from ansible_collections.goodput.fleet.plugins.plugin_utils.filters import guarded
 
 
+@guarded
 def parse_nvidia_smi(
     value,
     node=None,
@@ -106,24 +104,15 @@ def parse_nvidia_smi(
     expected_gpus=None,
     catalog=None,
 ):
-    try:
-        # plain data: the templating engine hands filters containers of its own
-        if not isinstance(value, bytes):
-            value = json.loads(json.dumps(value))
-        node, boot_id, received, source, expected_gpus, catalog = json.loads(
-            json.dumps([node, boot_id, received, source, expected_gpus, catalog])
-        )
-        return nvidia_smi.parse(
-            value,
-            tables.load_catalog(with_shipped(catalog)),
-            node=node or "",
-            boot_id=boot_id or None,
-            received=received or None,
-            source_name=source or "",
-            expected_gpus=expected_gpus,
-        )
-    except (FleetError, TypeError, ValueError, RecursionError) as error:
-        raise AnsibleFilterError(f"parse_nvidia_smi: {error}") from error
+    return nvidia_smi.parse(
+        value,
+        tables.load_catalog(with_shipped(catalog)),
+        node=node or "",
+        boot_id=boot_id or None,
+        received=received or None,
+        source_name=source or "",
+        expected_gpus=expected_gpus,
+    )
 
 
 class FilterModule:

@@ -87,20 +87,13 @@ _value:
       type: int
 """
 
-import json
-
-from ansible.errors import AnsibleFilterError
 from ansible_collections.goodput.fleet.plugins.module_utils.certification.parsers import perftest
-from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import FleetError
+from ansible_collections.goodput.fleet.plugins.plugin_utils.filters import guarded
 
 
+@guarded
 def parse_perftest(value, expected_device=None, expected_link=None):
-    try:
-        # plain data: the templating engine hands filters containers of its own
-        device, link = json.loads(json.dumps([expected_device, expected_link]))
-        return perftest.parse(value, expected_device=device, expected_link=link)
-    except (FleetError, TypeError, ValueError) as error:
-        raise AnsibleFilterError(f"parse_perftest: {error}") from error
+    return perftest.parse(value, expected_device=expected_device, expected_link=expected_link)
 
 
 class FilterModule:

@@ -30,21 +30,13 @@ _value:
   type: dict
 """
 
-import json
-
-from ansible.errors import AnsibleFilterError
 from ansible_collections.goodput.fleet.plugins.module_utils.records import snapshots
-from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import FleetError
+from ansible_collections.goodput.fleet.plugins.plugin_utils.filters import guarded
 
 
+@guarded
 def parse_snapshot(value):
-    try:
-        if isinstance(value, str):
-            return snapshots.parse(str(value), "snapshot")
-        # plain data: the templating engine hands filters containers of its own
-        return snapshots.load(json.loads(json.dumps(value)))
-    except (FleetError, TypeError) as error:
-        raise AnsibleFilterError(f"parse_snapshot: {error}") from error
+    return snapshots.parse(value, "snapshot") if isinstance(value, str) else snapshots.load(value)
 
 
 class FilterModule:

@@ -95,20 +95,13 @@ _value:
       type: int
 """
 
-import json
-
-from ansible.errors import AnsibleFilterError
 from ansible_collections.goodput.fleet.plugins.module_utils.certification.parsers import training
-from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import FleetError
+from ansible_collections.goodput.fleet.plugins.plugin_utils.filters import guarded
 
 
+@guarded
 def parse_training_log(value, warmup_steps=0, min_steps=None, silence_seconds=300):
-    try:
-        # plain data: the templating engine hands filters containers of its own
-        warmup_steps, min_steps, silence_seconds = json.loads(json.dumps([warmup_steps, min_steps, silence_seconds]))
-        return training.parse(value, warmup_steps=warmup_steps, min_steps=min_steps, silence_seconds=silence_seconds)
-    except (FleetError, TypeError, ValueError) as error:
-        raise AnsibleFilterError(f"parse_training_log: {error}") from error
+    return training.parse(value, warmup_steps=warmup_steps, min_steps=min_steps, silence_seconds=silence_seconds)
 
 
 class FilterModule:

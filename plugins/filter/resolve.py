@@ -43,22 +43,15 @@ _value:
   sample: {"apiVersion": "goodput.fleet/v1alpha1", "kind": "RecipeLock", "metadata": {"name": "kind-h100"}, "spec": {}}
 """
 
-import json
-
-from ansible.errors import AnsibleFilterError
 from ansible_collections.goodput.fleet.plugins.action.recipe import with_shipped
 from ansible_collections.goodput.fleet.plugins.module_utils.recipes.catalog import load_cached
 from ansible_collections.goodput.fleet.plugins.module_utils.recipes.resolve import resolve as resolve_criteria
-from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import FleetError
+from ansible_collections.goodput.fleet.plugins.plugin_utils.filters import guarded
 
 
+@guarded
 def resolve(criteria, catalog=None):
-    try:
-        # plain data: the templating engine hands filters containers of its own
-        criteria, catalog = json.loads(json.dumps([criteria, catalog]))
-        return resolve_criteria(load_cached(with_shipped(catalog)), criteria)
-    except (FleetError, TypeError) as error:
-        raise AnsibleFilterError(f"resolve: {error}") from error
+    return resolve_criteria(load_cached(with_shipped(catalog)), criteria)
 
 
 class FilterModule:

@@ -60,7 +60,7 @@ def test_data_nested_without_end_is_one_clear_error(parse):
     [
         (None, {}, "not NoneType"),
         (7, {}, "not int"),
-        ({"a": {1, 2}}, {}, "set is not JSON serializable"),
+        ({"a": {1, 2}}, {}, "takes data as JSON has it, not set"),
         ("{}", {"received": "today"}, "received is 'today', which is no time (such as 2026-03-06T09:34:56Z)"),
         ("{}", {"catalog": ["/nowhere"]}, "no signal tables"),
     ],
