@@ -59,7 +59,7 @@ def test_what_is_wrong_is_one_error_with_the_filters_name(error):
     def parse_thing(value, option=None):
         raise error
 
-    with pytest.raises(AnsibleFilterError, match="^parse_thing: .*is odd"):
+    with pytest.raises(AnsibleFilterError, match=r"^parse_thing: .*is odd"):
         parse_thing("x", option=1)
 
 
