@@ -33,7 +33,7 @@ _CLAUSE = re.compile(r"(?P<left>[^<>=!]+?)\s*(?P<comparator><=|>=|<|>|==|!=)\s*(
 _LOGIC = re.compile(r"&&|\|\||\?|!(?!=)")
 # values from far below zero to far above, at which an expression is tried when it is loaded
 _GRID = [0.0, *(sign * 10.0**power for power in range(-3, 19) for sign in (1, -1)), *(5.0 * n for n in range(10, 31))]
-_TRIAL = {"median": 100.0, "mad": 5.0, "count": 100.0}
+TRIAL = {"median": 100.0, "mad": 5.0, "count": 100.0}
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,7 @@ def compile_bound(text: str) -> Compiled:
     expression = _compile(text)
     if not re.search(r"(?<![\w.])value\b", bare):
         raise cel.CelError("does not look at value", hint="such as 'value >= 300'")
-    points = sorted({*_GRID, *_beside(bare)})
-    trials = [expression.holds(_activation(point, _TRIAL)) for point in points]
+    trials = [expression.holds(_activation(point, TRIAL)) for point in trial_points(text)]
     answers = [answer for answer in trials if isinstance(answer, bool)]
     if not answers:
         raise cel.CelError(trials[0].why)
@@ -90,6 +89,11 @@ def compile_bound(text: str) -> Compiled:
         raise cel.CelError(f"holds for {'every' if answers[0] else 'no'} value, so that it bounds nothing")
     uses_fleet = re.search(r"(?<![\w.])fleet\b", bare) is not None
     return Compiled(text, expression, _clauses(text), uses_fleet, answers[0], answers[-1])
+
+
+def trial_points(*texts: str) -> list[float]:
+    """Values at which an expression shows what it bounds: far apart, and at and beside every number in the texts."""
+    return sorted({*_GRID, *(point for text in texts for point in _beside(_TEXT.sub("", text)))})
 
 
 def _beside(text: str) -> list[float]:

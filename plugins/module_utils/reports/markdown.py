@@ -35,7 +35,7 @@ def render(title: str, parts: list[Section]) -> str:
     """The whole page."""
     lines = [f"# {plain(title)}", "", f"{_mark(overall(parts))} **{VERDICTS[overall(parts)]}**", ""]
     for part in parts:
-        lines += _section(part)
+        lines += section(part)
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -66,7 +66,8 @@ def _mark(verdict: str) -> str:
     return {"fail": "🔴", "warn": "🟠", "unknown": "🟣", "pass": "🟢"}.get(verdict, "⚪")
 
 
-def _section(part: Section) -> list[str]:
+def section(part: Section) -> list[str]:
+    """The lines of one document, with its heading."""
     name = f" of {plain(part.name)}" if part.name else ""
     lines = [f"## {TITLES[part.kind]}{name}: {STATUS.get(part.status, plain(part.status))}", ""]
     lines += [plain(part.summary), ""] if part.summary else []
