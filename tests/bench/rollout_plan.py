@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / ".build/collections"))
 
 from ansible_collections.goodput.fleet.plugins.module_utils.gates import hosts
-from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle import nodefacts, rollout
+from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle import nodefacts, rollout, rollout_target
 from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle.rollout_bounds import bound
 
 NODES, RACK, REQUESTS, IN_REQUEST = 5_000, 18, 200, 10
@@ -60,7 +60,7 @@ def planned(nodes: list[dict], asked: list[dict], wave: str) -> tuple[float, dic
     begin = time.perf_counter()
     facts = [nodefacts.facts(node, hosts.host(node)["facts"]) for node in nodes]
     options = rollout.Options(wave=bound(wave, "wave"), fleet=bound("50%", "fleet"))
-    made = rollout.plan(facts, asked, NEW, rollout.rollout_id(NEW), options)
+    made = rollout.plan(facts, asked, NEW, rollout_target.rollout_id(NEW), options)
     return time.perf_counter() - begin, made
 
 

@@ -20,15 +20,12 @@ from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle.rollout_st
     evidence_of,
     state,
 )
-from ansible_collections.goodput.fleet.plugins.module_utils.records import digest
-from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import InvalidDocument, Problem
 
 IN_FLIGHT = ("gated", "changing", "starting", "up", "proven")
 DONE = ("validated", "current")
 STAGES = ("pending", *IN_FLIGHT, *DONE, "foreign", "failed")
 TENTH, QUARTER = Bound(10, True), Bound(25, True)
 SHOWN = 10  # names in a line
-_DRIVER = re.compile(r"[0-9A-Za-z][-+.0-9A-Za-z]{0,62}")
 _WAVE = re.compile(r"\bwave (\d{1,6})\b")
 
 
@@ -51,22 +48,15 @@ class Options:
     recertify: Collection[str] = ()
 
 
-def rollout_id(target: str, scope: object = "") -> str:
-    """The id that gates and requests carry: one per driver and per what selects the nodes."""
-    if not _DRIVER.fullmatch(target):
-        hint = "as nodes tell it, such as 580.105.08"
-        raise InvalidDocument(Problem("driver", f"{target!r} is no driver version", path="driver", hint=hint))
-    return "du-" + digest.sha256({"driver": target, "scope": scope})[len("sha256:") :][:12]
-
-
 def plan(nodes: Iterable[Mapping], requests: Iterable[Mapping], target: str, rollout: str, options: Options) -> dict:
     """The next things to do. `nodes`: all GPU nodes of the fleet, as nodefacts.py has them. `requests`: all
     ValidationRequests.
 
-    {id, target, phase, wave: its number (0: canary), nodes: [names of this wave], release, gate, change, wait,
-    validate: [{name, uid, bootId, evidence}], affected: [{name, uid, bootId}] of the request to make, cause and reason:
-    texts for request and gates, done, uncertified, foreign: [{node, why}], failed: [{node, why}], pending: number,
-    waves: [[names]] of the waves after this one, blocked: [why], counts, lines}
+    {id, target, phase, wave: its number (0: canary), nodes: [names of this wave],
+    release, gate, change, wait, validate: [{name, uid, bootId, evidence}],
+    affected: [{name, uid, bootId}] of the request to make, requests: [names of those under way for validate],
+    reason, cause: texts for gates and request, done: [names], uncertified, foreign, failed: [{node, why}],
+    pending: number, waves: [[names]] of the waves after this one, blocked: [why], counts, lines}
 
     Phases: canary and wave: this wave is under way or about to begin. stopped: a node failed, so nothing further is
     begun; release and validate bring to an end what had. done: every node has the driver. idle: some have not, but
@@ -100,10 +90,18 @@ def plan(nodes: Iterable[Mapping], requests: Iterable[Mapping], target: str, rol
         "pending": len(view.at("pending", "foreign")),
         "counts": view.counts(len(selected)),
     }
-    result["affected"] = _affected(view, result["validate"], nodes, target, options)
+    validate = view.nodes_of(result["validate"])
+    under_way = {node["name"]: [each for each in asked.of(node) if each.open] for node in validate}
+    result["requests"] = sorted({each.request for found in under_way.values() for each in found})
+    mine = {name for name, found in under_way.items() if any(each.rollout == rollout for each in found)}
+    result["affected"] = [
+        {key: node[key] for key in ("name", "uid", "bootId")}
+        for node in _affected(view, validate, options)
+        if node["name"] not in mine
+    ]
     result["reason"] = f"driver update to {target}, {'canary' if canary else 'wave ' + str(result['wave'])}"
     result["cause"] = f"{rollout}: {result['reason'].partition(',')[0]}, wave {result['wave']}, attempt "
-    result["cause"] += str(_attempt(asked, view.nodes_of(result["validate"]), rollout))
+    result["cause"] += str(_attempt(asked, validate, rollout))
     result["waves"], result["blocked"] = _preview(view, now, room, options, proven)
     result["lines"] = _lines(result, len(selected), room)
     return result
@@ -227,17 +225,13 @@ def _attempt(asked: Requests, nodes: Iterable[Mapping], rollout: str) -> int:
     return max(over, default=0) + 1
 
 
-def _affected(view: _View, validate: list[dict], nodes: list[Mapping], target: str, options: Options) -> list[dict]:
+def _affected(view: _View, validate: list[Mapping], options: Options) -> list[Mapping]:
     """Who must be certified now: the wave, and whom drift found changed although the driver is right. What still has
     the former driver differs from the lock as well, but its turn comes."""
     if not validate:
         return []
-    names = {each["name"] for each in validate}
-    for node in nodes:
-        drifted = node["name"] in options.recertify and node["driver"] == target and not node["certified"]["valid"]
-        if drifted and node["name"] in view.states and view.states[node["name"]].stage == "current":
-            names.add(node["name"])
-    return [{key: node[key] for key in ("name", "uid", "bootId")} for node in nodes if node["name"] in names]
+    drifted = [node for node in view.at("current") if node["name"] in options.recertify and node["open"]]
+    return sorted([*validate, *drifted], key=lambda node: node["name"])
 
 
 def _preview(

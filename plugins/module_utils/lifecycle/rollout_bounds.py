@@ -47,7 +47,7 @@ def is_out(node: Mapping) -> bool:
 class Room:
     """What may still be taken out. Nodes that are out already, for whatever reason, count.
 
-    A node that tells no domain is one of its own ("node=NAME"), so that only the fleet's number bounds it.
+    A node that tells no domain ("") is bounded by the fleet's number only.
     """
 
     def __init__(self, nodes: Iterable[Mapping], fleet: Bound, domain: Bound):
@@ -57,7 +57,7 @@ class Room:
             sizes[node["domain"]] = sizes.get(node["domain"], 0) + 1
             out[node["domain"]] = out.get(node["domain"], 0) + is_out(node)
         self.nodes, self.out = sum(sizes.values()), sum(out.values())
-        self.homeless = sum(name.startswith("node=") for name in sizes)
+        self.homeless = sizes.get("", 0)
         self.allowed = fleet.of(self.nodes)
         self._out = out
         self._allowed = {name: domain.of(size) for name, size in sizes.items()}
@@ -82,7 +82,7 @@ class Room:
         return self.out >= self.allowed
 
     def domain_full(self, domain: str) -> bool:
-        return self._out[domain] >= self._allowed[domain]
+        return domain != "" and self._out[domain] >= self._allowed[domain]
 
     def said(self, domain: str) -> str:
         """Why nothing more of a domain may go."""

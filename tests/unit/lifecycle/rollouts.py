@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle import rollout
+from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle.rollout_target import rollout_id
 
 OLD, NEW = "570.172.08", "580.105.08"
-ID = rollout.rollout_id(NEW)
+ID = rollout_id(NEW)
 
 
 def gate(owner: str, evidence: str = "", reason: str = "") -> dict:
@@ -30,21 +31,21 @@ def node(name: str, driver: str = OLD, *gates: dict, certified: bool = False, **
     }
 
 
-def maintenance(mark: str = "", wave: int = 1, rollout_id: str = ID) -> dict:
-    return gate("maintenance", rollout_id + mark, f"driver update to {NEW}, wave {wave}")
+def maintenance(mark: str = "", wave: int = 1, roll_out: str = ID) -> dict:
+    return gate("maintenance", roll_out + mark, f"driver update to {NEW}, wave {wave}")
 
 
 def cordon() -> dict:
     return {"kind": "cordon", "key": "spec.unschedulable", "value": "true", "detail": "set by kubectl", "holds": True}
 
 
-def request(nodes: list[dict], phase: str = "", rollout_id: str = ID, wave: int = 1, attempt: int = 1, **parts) -> dict:
+def request(nodes: list[dict], phase: str = "", roll_out: str = ID, wave: int = 1, attempt: int = 1, **parts) -> dict:
     """A ValidationRequest of a driver update in which every node has that phase."""
     told = [{"name": each["name"], "uid": each["uid"], "phase": phase, **parts} for each in nodes]
     over = {"Opened": "Succeeded", "Passed": "Succeeded", "Failed": "Failed"}
-    cause = f"{rollout_id}: driver update to {NEW}, wave {wave}, attempt {attempt}"
+    cause = f"{roll_out}: driver update to {NEW}, wave {wave}, attempt {attempt}"
     return {
-        "metadata": {"name": f"changed-{rollout_id[3:9]}{wave}{attempt}"},
+        "metadata": {"name": f"changed-{roll_out[3:9]}{wave}{attempt}"},
         "spec": {
             "reason": "changed",
             "cause": cause,
@@ -57,8 +58,7 @@ def request(nodes: list[dict], phase: str = "", rollout_id: str = ID, wave: int 
 
 def plan(nodes: list[dict], requests: list[dict] = (), **options) -> dict:
     target = options.pop("target", NEW)
-    rollout_id = options.pop("rollout_id", ID)
-    return rollout.plan(nodes, requests, target, rollout_id, rollout.Options(**options))
+    return rollout.plan(nodes, requests, target, ID, rollout.Options(**options))
 
 
 def names(entries: list[dict]) -> list[str]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle import rollout
 from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle.rollout_bounds import bound
+from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle.rollout_target import pinned, rollout_id
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import InvalidDocument
 
 from tests.unit.lifecycle.rollouts import (
@@ -21,7 +21,7 @@ from tests.unit.lifecycle.rollouts import (
 )
 
 VALIDATION = gate("validation", "vr-0123456789abcdef")
-OTHER = rollout.rollout_id("570.1", "")
+OTHER = rollout_id("570.1", "")
 DONE = [node(f"d{number}", NEW, certified=True, domain="rack=d") for number in range(20)]  # so that waves have room
 STEPS = ("release", "gate", "change", "wait", "validate")
 
@@ -35,7 +35,7 @@ CASES = {
     "pending": (node("n"), [], "wave", {"gate": ["n"]}),
     "gated": (node("n", OLD, maintenance()), [], "wave", {"change": ["n"]}),
     "taken over from a roll-out of another driver": (
-        node("n", OLD, maintenance("/changing", rollout_id=OTHER)),
+        node("n", OLD, maintenance("/changing", roll_out=OTHER)),
         [],
         "wave",
         {"gate": ["n"]},
@@ -112,13 +112,13 @@ CASES = {
     ),
     "failed with the driver before, going back": (
         node("n", OLD, VALIDATION),
-        [request([node("n")], "Failed", rollout_id=OTHER, basis={"driver": "570.1"})],
+        [request([node("n")], "Failed", roll_out=OTHER, basis={"driver": "570.1"})],
         "wave",
         {"gate": ["n"]},
     ),
     "gone back, to be certified": (
         node("n", NEW, maintenance("/changing"), VALIDATION),
-        [request([node("n")], "Failed", rollout_id=OTHER, basis={"driver": "570.1"})],
+        [request([node("n")], "Failed", roll_out=OTHER, basis={"driver": "570.1"})],
         "wave",
         {"validate": ["n"]},
     ),
@@ -258,7 +258,30 @@ def test_a_share_lets_at_least_one_node_go():
 
 
 def test_an_id_is_of_the_driver_and_of_what_selects():
-    assert rollout.rollout_id(NEW) == ID != rollout.rollout_id(OLD) != rollout.rollout_id(OLD, "rack=a")
+    assert rollout_id(NEW) == ID != rollout_id(OLD) != rollout_id(OLD, "rack=a")
     for wrong in ("", "latest driver", "../x", "5" * 64):
         with pytest.raises(InvalidDocument, match="no driver version"):
-            rollout.rollout_id(wrong)
+            rollout_id(wrong)
+
+
+def lock(*drivers: str) -> dict:
+    facts = [{"nodeFacts": {"driver": {"valuesPath": "driver.version", "value": each}}} for each in drivers]
+    components = [{"name": f"operator-{number}", **each} for number, each in enumerate([{}, *facts])]
+    return {"metadata": {"name": "h100-eks"}, "spec": {"components": components}}
+
+
+def test_the_target_is_what_the_lock_pins():
+    assert pinned(lock(NEW)) == pinned(lock(NEW, NEW)) == NEW
+    with pytest.raises(InvalidDocument, match=r"h100-eks pins no driver on nodes.*such as 580"):
+        pinned(lock())
+    with pytest.raises(InvalidDocument, match=f"more than one driver: operator-1 {NEW}, operator-2 {OLD}"):
+        pinned(lock(NEW, OLD))
+    with pytest.raises(InvalidDocument, match="'latest' is no driver version"):
+        pinned(lock("latest"))
+
+
+def test_requests_that_are_under_way_are_not_made_again():
+    one, two = node("a", NEW, VALIDATION), node("b", NEW, maintenance("/changing"))
+    made = plan([*DONE, one, two], [request([one], "Running")])
+    assert names(made["validate"]) == ["a", "b"] and names(made["affected"]) == ["b"]
+    assert made["requests"] == [request([one])["metadata"]["name"]]
