@@ -26,21 +26,22 @@ _NO_FABRIC = ("00000000-0000-0000-0000-000000000000", ".")  # what GPUs without 
 
 
 def facts(raw: Mapping, seen: Mapping, gpu: bool | None = None, domain_labels: Iterable[str] = DOMAIN_LABELS) -> dict:
-    """{name, uid, bootId, created, ready (bool), deleted (bool: it is being deleted), gpu (bool), gpus {capacity,
-    allocatable}, driver, kernel, osImage, containerRuntime, product, domain (LABEL=VALUE, or node=NAME), gates [as a
-    node carries them], open, external [who else holds it], taints [keys], certified {valid, why, record}}.
+    """{name, uid, bootId, created, ready ("True", "False", "Unknown"), deleted (bool: it is being deleted), gpu (bool),
+    gpus {capacity, allocatable}, driver, kernel, osImage, containerRuntime, product, domain (LABEL=VALUE of the first
+    label that it has, or ""), gates [as a node carries them], open, external [who else holds it], taints [keys],
+    certified {valid, why, record}}.
 
     seen: facts of the gates' room for the same node ({open, gates, external, ready, boot_id, driver, gpus, certified,
     certification, accelerator}). gpu: whether the node is one with GPUs; without it, whether it has any.
     """
     metadata, spec, status = (raw.get(part) or {} for part in ("metadata", "spec", "status"))
-    info, name = status.get("nodeInfo") or {}, metadata.get("name") or ""
+    info = status.get("nodeInfo") or {}
     return {
-        "name": name,
+        "name": metadata.get("name") or "",
         "uid": metadata.get("uid") or "",
         "bootId": seen["boot_id"],
         "created": metadata.get("creationTimestamp") or "",
-        "ready": seen["ready"] == "True",
+        "ready": seen["ready"],
         "deleted": bool(metadata.get("deletionTimestamp")),
         "gpu": bool(seen["gpus"]["capacity"]) if gpu is None else gpu,
         "gpus": dict(seen["gpus"]),
@@ -49,7 +50,7 @@ def facts(raw: Mapping, seen: Mapping, gpu: bool | None = None, domain_labels: I
         "osImage": info.get("osImage") or "",
         "containerRuntime": info.get("containerRuntimeVersion") or "",
         "product": seen["accelerator"],
-        "domain": _domain(name, metadata.get("labels") or {}, domain_labels),
+        "domain": _domain(metadata.get("labels") or {}, domain_labels),
         "gates": seen["gates"],
         "open": seen["open"],
         "external": seen["external"],
@@ -91,9 +92,9 @@ def holders(node: Mapping, but: Iterable[str] = ()) -> list[str]:
     return named + [each["kind"] if each["kind"] == "cordon" else f"{each['kind']} {each['key']}" for each in others]
 
 
-def _domain(name: str, labels: Mapping[str, str], wanted: Iterable[str]) -> str:
+def _domain(labels: Mapping[str, str], wanted: Iterable[str]) -> str:
     for label in wanted:
         value = labels.get(label)
         if value and not value.startswith(_NO_FABRIC):
             return f"{label}={value}"
-    return f"node={name}"
+    return ""
