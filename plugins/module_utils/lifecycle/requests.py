@@ -112,6 +112,28 @@ def uncovered(doc: Mapping, open_docs: Iterable[Mapping]) -> tuple[dict | None, 
     return _document(_name(spec), spec, doc["metadata"].get("namespace", "")), covered
 
 
+def needed(doc: Mapping, docs: Iterable[Mapping], again: bool = False) -> tuple[dict | None, dict[str, str]]:
+    """As `uncovered`, and a request that is there already covers all its nodes, unless it is over and asked for again.
+
+    docs: all requests that there are. Asked for again, the cause carries a number, which makes it another request.
+    """
+    docs = list(docs)
+    digests = {digest_of(other["spec"]): other for other in docs}
+    rest, covered = dict(doc), {}
+    if digest_of(doc["spec"]) not in digests:
+        rest, covered = uncovered(doc, docs)
+    number, cause = 1, doc["spec"].get("cause", "")
+    while rest and (there := digests.get(digest_of(rest["spec"]))):
+        if is_open(there) or not again:
+            names = [node["name"] for node in rest["spec"]["nodes"]]
+            return None, covered | dict.fromkeys(names, there["metadata"]["name"])
+        number += 1
+        suffix = f" ({number})"
+        spec = {**rest["spec"], "cause": (cause[: MAX_CAUSE - len(suffix)] + suffix).strip()}
+        rest = _document(_name(spec), spec, doc["metadata"].get("namespace", ""))
+    return rest, covered
+
+
 def _identity(node: Mapping) -> tuple:
     return tuple(node.get(key) or "" for key in NODE)
 

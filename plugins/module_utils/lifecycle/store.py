@@ -67,16 +67,17 @@ class ClusterStore:
         doc = self._doc(kind, item)
         return documents.load(self._source(doc), kind)
 
-    def create(self, doc: Mapping) -> bool:
+    def create(self, doc: Mapping, check_mode: bool = False) -> bool:
         """False where one of that name that asks for the same is there; Conflict where it asks for something else."""
         kind, name = doc["kind"], doc["metadata"]["name"]
         doc = _new(doc)
         if doc["metadata"].setdefault("namespace", self.namespace) != self.namespace:
             what = f"{kind} {name} is of namespace {doc['metadata']['namespace']}, the requests are in {self.namespace}"
             raise InvalidDocument(what, path="metadata.namespace", hint=f"{self.namespace}, or leave it out")
+        query = {"fieldManager": MANAGER, **({"dryRun": "All"} if check_mode else {})}
         with self._served():
             try:
-                self.client.post(self._path(kind), doc, fieldManager=MANAGER)
+                self.client.post(self._path(kind), doc, **query)
                 return True
             except Conflict:
                 there = self.get(kind, name)
@@ -169,13 +170,14 @@ class DirectoryStore:
         path = self._file(kind, name)
         return _read(path, kind) if os.path.lexists(path) else None
 
-    def create(self, doc: Mapping) -> bool:
+    def create(self, doc: Mapping, check_mode: bool = False) -> bool:
         """False where one of that name that asks for the same is there; Conflict where it asks for something else."""
         kind, doc = doc["kind"], _new(doc)
-        with self._alone(kind):
+        with contextlib.nullcontext() if check_mode else self._alone(kind):
             there = self.get(kind, _name(doc))
             if there is None:
-                self._write(doc)
+                if not check_mode:
+                    self._write(doc)
                 return True
         return _is_other(there, doc)
 

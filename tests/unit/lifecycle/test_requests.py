@@ -224,3 +224,39 @@ def test_the_largest_request_keeps_within_what_a_cluster_stores():
     huge = [{**each, "basis": {"x": "y" * 2000}} for each in nodes]
     with pytest.raises(InvalidDocument, match="fewer nodes in one request"):
         documents.with_status(doc, {"phase": "Failed", "nodes": huge})
+
+
+# ---------------------------------------------------------------- what is there already
+
+
+def test_the_same_request_is_not_needed_twice_even_when_it_has_begun():
+    doc = made(node(1), node(2))
+    half = {**doc, "status": {"phase": "Running", "nodes": [{"name": "gpu-1", "phase": "Running"}]}}
+    assert requests.needed(doc, [half]) == (None, dict.fromkeys(["gpu-1", "gpu-2"], doc["metadata"]["name"]))
+    assert requests.needed(doc, []) == (doc, {})
+
+
+def test_one_that_is_over_stands_until_it_is_asked_for_again():
+    doc = made(node(1), cause="CHG-1")
+    over = {**doc, "status": {"phase": "Failed"}}
+    assert requests.needed(doc, [over]) == (None, {"gpu-1": doc["metadata"]["name"]})
+    second, covered = requests.needed(doc, [over], again=True)
+    assert covered == {} and second["spec"] == {**doc["spec"], "cause": "CHG-1 (2)"}
+    assert second["metadata"]["name"] != doc["metadata"]["name"]
+    assert requests.needed(doc, [over, second], again=True) == (None, {"gpu-1": second["metadata"]["name"]})
+    third, _covered = requests.needed(doc, [over, {**second, "status": {"phase": "Succeeded"}}], again=True)
+    assert third["spec"]["cause"] == "CHG-1 (3)"
+
+
+def test_only_the_nodes_that_nothing_asks_for_are_asked_for():
+    old, doc = made(node(1)), made(node(1), node(2), cause="CHG-1")
+    rest, covered = requests.needed(doc, [old])
+    assert covered == {"gpu-1": old["metadata"]["name"]}
+    assert [each["name"] for each in rest["spec"]["nodes"]] == ["gpu-2"]
+    assert requests.needed(doc, [old, rest])[0] is None
+
+
+@pytest.mark.parametrize("nodes", [["gpu-1"], [None], [{}], [{"name": 7}], [{"name": "a"}, {"name": "a"}]])
+def test_nodes_that_are_none_make_no_request(nodes):
+    with pytest.raises(InvalidDocument, match=r"spec\.nodes\[[01]\]"):
+        requests.make("manual", nodes, TESTS)
