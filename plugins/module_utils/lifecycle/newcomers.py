@@ -9,6 +9,7 @@ is the creation of the newest node then, so that only the API server's clock cou
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle.nodefacts import VALIDATION, gate
@@ -16,11 +17,17 @@ from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle.nodefacts 
 NAMESPACE, NAME, KEY = "goodput-fleet", "goodput-lifecycle", "adopted"
 TAINT = f"gate.goodput.fleet/{VALIDATION}"
 _BEFORE_ALL = "1970-01-01T00:00:00Z"
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 
 def adoption(nodes: Iterable[Mapping]) -> str:
     """The time to be kept, of the facts of all nodes: those made later are new."""
     return max((node["created"] for node in nodes), default="") or _BEFORE_ALL
+
+
+def is_time(text: object) -> bool:
+    """Whether it is written as the API server writes times, and so can be compared with them."""
+    return isinstance(text, str) and bool(_TIME.fullmatch(text))
 
 
 def newcomers(nodes: Iterable[Mapping], adopted: str, known: set[tuple[str, str]]) -> list[dict]:

@@ -47,7 +47,8 @@ MAX_OUT, MAX_OUT_DOMAIN = Bound(10, True), Bound(50, True)
 @dataclass(frozen=True)
 class Policy:
     """`tests`, `options`, `retries`: of requests that the pass makes. `settle`, `batch_seconds`: how long a node waits
-    for the next, and for all company. `only`: names of the requests that are worked on; empty: all."""
+    for the next, and for all company. `only`: names of the requests that are worked on; empty: all. `not_run`: {name
+    of a certification that could not be run: why}."""
 
     tests: list
     options: Mapping | None = None
@@ -62,6 +63,7 @@ class Policy:
     require_driver: bool = True
     only: frozenset[str] = frozenset()
     namespace: str = ""
+    not_run: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -380,7 +382,9 @@ class _Pass:
             members, track = self._members(entries), entries[0][0]
             same = any(entry["basis"] == basis(self.nodes[entry["name"]]) for _track, entry in entries)
             if same and batches.name_of(track.key, members) == batch:
-                if any(each.selected for each, _entry in entries):
+                if batch in self.policy.not_run:
+                    self._wait(entries, f"{batch} could not be run: {self.policy.not_run[batch]}")
+                elif any(each.selected for each, _entry in entries):
                     self.plan.certifications.append(batches.certification(track.spec, members))
                 continue
             for _track, entry in entries:
