@@ -259,7 +259,6 @@ from ansible_collections.goodput.fleet.plugins.module_utils.records.errors impor
     Denied,
     FleetError,
     InvalidDocument,
-    Problem,
     Unavailable,
 )
 from ansible_collections.goodput.fleet.plugins.module_utils.reports import review
@@ -348,20 +347,13 @@ def load(source, what):
     return {**document, "spec": redact(document["spec"], "certification")}
 
 
-def named(error, what):
-    """The same error, told of the option that it came by, for data that has no file's name."""
-    problems = [
-        problem if problem.file else Problem(**{**problem.as_dict(), "path": f"{what}: {problem.path}".rstrip(": ")})
-        for problem in error.problems
-    ]
-    return type(error)(problems)
-
-
-def checked(what, read, *arguments):
-    try:
-        return read(*arguments)
-    except FleetError as error:
-        raise named(error, what) from error
+def lock_of(source, what):
+    """A checked RecipeLock. Raises FleetError; data is told of by the option's name."""
+    document = lockfile.read(source, what)
+    problems = lockfile.faults(document)
+    if problems:
+        raise InvalidDocument(problems)
+    return document.data
 
 
 def judge(module):
@@ -369,8 +361,8 @@ def judge(module):
     params, unknown = module.params, []
     if params["offline"] and params["snapshot"] is not None:
         raise InvalidDocument("is given together with a snapshot", path="offline", hint="one of the two")
-    base = checked("base", lockfile.load_lock, params["base"]) if params["base"] is not None else None
-    head = checked("head", lockfile.load_lock, params["head"])
+    base = lock_of(params["base"], "base") if params["base"] is not None else None
+    head = lock_of(params["head"], "head")
     lock_changes = lockdiff.diff(
         base, head, lockdiff.HARDWARE if params["hardware"] is None else params["hardware"], params["harmless"]
     )
