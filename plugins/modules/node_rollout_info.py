@@ -152,7 +152,10 @@ nodes:
   elements: str
   sample: [gpu-0004, gpu-0005]
 release:
-  description: Nodes whose gate is to be released, since they are certified, or were not touched and will not be.
+  description:
+    - Nodes whose gate is to be released, since they are certified, or were not touched and will not be.
+    - The entries of this and of the other steps are as M(goodput.fleet.node_gate) takes them. C(evidence) is what the
+      gate is founded on; in RV(gate) and RV(change), what it is to be founded on.
   returned: success
   type: list
   elements: dict
@@ -164,9 +167,8 @@ gate:
   elements: dict
   sample:
     - name: gpu-0004
-      uid: 5f3c7a0e-90a1-4c0e-8f7e-0d8a8e6c2b11
-      bootId: 1b4e28ba-2fa1-41d2-883f-0016d3cca427
-      evidence: ''
+      boot_id: 1b4e28ba-2fa1-41d2-883f-0016d3cca427
+      evidence: du-4f0c2b9a7d31
 change:
   description: Gated nodes to be drained and changed.
   returned: success
@@ -226,7 +228,7 @@ foreign:
   elements: dict
   sample:
     - {node: gpu-0007, why: 'held by others: gate of quarantine'}
-failed:
+failures:
   description: Nodes that failed, with why.
   returned: success
   type: list

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle.rollout_bounds import Bound, Room, is_out
 from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle.rollout_state import (
+    CHANGING,
     Requests,
     State,
     evidence_of,
@@ -53,9 +54,9 @@ def plan(nodes: Iterable[Mapping], requests: Iterable[Mapping], target: str, rol
     ValidationRequests.
 
     {id, target, phase, wave: its number (0: canary), nodes: [names of this wave],
-    release, gate, change, wait, validate: [{name, uid, bootId, evidence}],
+    release, gate, change, wait, validate: [{name, boot_id, evidence}] as node_gate takes them,
     affected: [{name, uid, bootId}] of the request to make, requests: [names of those under way for validate],
-    reason, cause: texts for gates and request, done: [names], uncertified, foreign, failed: [{node, why}],
+    reason, cause: texts for gates and request, done: [names], uncertified, foreign, failures: [{node, why}],
     pending: number, waves: [[names]] of the waves after this one, blocked: [why], counts, lines}
 
     Phases: canary and wave: this wave is under way or about to begin. stopped: a node failed, so nothing further is
@@ -86,7 +87,7 @@ def plan(nodes: Iterable[Mapping], requests: Iterable[Mapping], target: str, rol
         "done": [node["name"] for node in view.at(*DONE)],
         "uncertified": [{"node": node["name"], "why": view.why(node)} for node in view.at("current")],
         "foreign": [{"node": node["name"], "why": view.why(node)} for node in view.at("foreign")],
-        "failed": view.failed,
+        "failures": view.failed,
         "pending": len(view.at("pending", "foreign")),
         "counts": view.counts(len(selected)),
     }
@@ -140,9 +141,10 @@ class _View:
         return {"selected": selected, **{stage: len(self._by_stage.get(stage, ())) for stage in STAGES}}
 
 
-def _entry(node: Mapping) -> dict:
-    rollout, mark = evidence_of(node)
-    return {**{key: node[key] for key in ("name", "uid", "bootId")}, "evidence": rollout + mark}
+def _entries(nodes: Iterable[Mapping], says: str | None = None) -> list[dict]:
+    """As node_gate takes them. `says`: what the gate is to say, else what it says."""
+    told = ((node, "".join(evidence_of(node)) if says is None else says) for node in nodes)
+    return [{"name": node["name"], "boot_id": node["bootId"], "evidence": evidence} for node, evidence in told]
 
 
 def _steps(view: _View, chosen: list[Mapping], rollout: str) -> dict:
@@ -157,8 +159,13 @@ def _steps(view: _View, chosen: list[Mapping], rollout: str) -> dict:
         gate, change, release = [], [], release + untouched
     wait = view.at("changing", "starting")
     validate = [] if gate or change or wait else view.at("up")
-    steps = {"release": release, "gate": gate, "change": change, "wait": wait, "validate": validate}
-    return {name: [_entry(node) for node in found] for name, found in steps.items()}
+    return {
+        "release": _entries(release),
+        "gate": _entries(gate, rollout),
+        "change": _entries(change, rollout + CHANGING),
+        "wait": _entries(wait),
+        "validate": _entries(validate),
+    }
 
 
 def _phase(view: _View, now: list[Mapping], canary: bool) -> str:
@@ -275,7 +282,7 @@ def _lines(result: Mapping, selected: int, room: Room) -> list[str]:
     for name, words in _WORDS:
         if result[name]:
             lines.append(f"{words}: {_names([each['name'] for each in result[name]])}")
-    lines += [f"failed: {each['node']}: {each['why']}" for each in result["failed"][:SHOWN]]
+    lines += [f"failed: {each['node']}: {each['why']}" for each in result["failures"][:SHOWN]]
     lines += [f"left alone: {each['node']}: {each['why']}" for each in result["foreign"][:SHOWN]]
     if result["uncertified"]:
         names = _names([each["node"] for each in result["uncertified"]])

@@ -137,7 +137,7 @@ def test_what_is_next(case):
     made = plan([*DONE, one], requests)
     assert (made["phase"], steps(made)) == (phase, expected)
     if phase == "stopped":
-        assert names(made["failed"]) == ["n"] and any("driver_update_retry" in line for line in made["lines"])
+        assert names(made["failures"]) == ["n"] and any("driver_update_retry" in line for line in made["lines"])
 
 
 def test_the_canary_is_one_node_per_model_and_comes_first():
@@ -174,7 +174,7 @@ def test_a_change_that_got_its_time_is_made_again():
     assert steps(plan([*DONE, changing], waited={"n"})) == {"change": ["n"]}
     up = node("n", NEW, maintenance("/changing"), external=[cordon()])
     made = plan([*DONE, up], waited={"n"})
-    assert made["phase"] == "stopped" and "cordon" in made["failed"][0]["why"]
+    assert made["phase"] == "stopped" and "cordon" in made["failures"][0]["why"]
 
 
 def test_a_failure_stops_and_lets_go_what_was_not_touched():
@@ -207,7 +207,7 @@ def test_a_node_that_cannot_be_emptied_stops_and_is_let_go():
     stuck = node("stuck", OLD, maintenance())
     made = plan([*DONE, stuck], not_drained={"stuck": "blocked by PodDisruptionBudget web"})
     assert made["phase"] == "stopped" and steps(made) == {"release": ["stuck"]}
-    assert made["failed"] == [{"node": "stuck", "why": "blocked by PodDisruptionBudget web"}]
+    assert made["failures"] == [{"node": "stuck", "why": "blocked by PodDisruptionBudget web"}]
 
 
 def test_nodes_that_are_out_already_count():

@@ -81,7 +81,7 @@ def test_bounds_hold_and_steps_make_sense(fleet):
     for name in gated | set(names(made["change"])):
         assert not any(each["owner"] == "quarantine" for each in by_name[name]["gates"])
     assert all(by_name[name]["driver"] == NEW for name in names(made["validate"]))
-    if made["failed"]:
+    if made["failures"]:
         assert made["phase"] == "stopped" and not made["gate"] and not made["change"]
     foreseen = [name for wave in made["waves"] for name in wave]
     assert len(foreseen) == len(set(foreseen)) and not set(foreseen) & set(made["nodes"])
