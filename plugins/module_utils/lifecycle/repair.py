@@ -53,10 +53,12 @@ def decide(
     drained: Iterable[Mapping],
     policy: Policy,
     now: datetime,
+    only: Iterable[str] = (),
 ) -> Decision:
     """`nodes`: facts by name, with what repair_request.machine() tells; `ledger`: entries of the breaker's; `repairs`
     and `validations`: the documents with their statuses; `outcomes`: {request, rung, key, executed, verified, detail,
-    serials, executor, reference, at}; `drained`: {node, scope: gpu|node, entity}; `now` in UTC."""
+    serials, executor, reference, at}; `drained`: {node, scope: gpu|node, entity}; `now` in UTC; `only`: names of the
+    nodes to work on, all where there are none."""
     docs = sorted(repairs, key=lambda doc: (doc["spec"]["fault"].get("since") or "", doc["metadata"]["name"]))
     context = Context(
         nodes=nodes,
@@ -68,9 +70,16 @@ def decide(
         policy=policy,
         now=now,
     )
-    steps = [repair_standing.look(context, doc) for doc in docs if phase(doc) not in made.FINAL]
+    chosen = set(only)
+    mine = [doc for doc in docs if not chosen or doc["spec"]["node"]["name"] in chosen]
+    steps = [repair_standing.look(context, doc) for doc in mine if phase(doc) not in made.FINAL]
     tells: list[tuple[str, dict]] = []
     create = [*_for_gates(context, docs, tells), *_for_failures(context, docs, steps)]
+    if chosen:
+        create = [doc for doc in create if doc["spec"]["node"]["name"] in chosen]
+        strange = chosen - nodes.keys() - {step.node for step in steps}
+        tells = [(where, one) for where, one in tells if one["node"] in chosen]
+        tells += [("waiting", _about(name, "there is no such node")) for name in sorted(strange)]
     tells += [("created", doc["metadata"]["name"]) for doc in create]
     steps += [Step(doc, {}, due=True, fresh=True) for doc in create]
     room = _room(context, docs, steps)
@@ -127,8 +136,7 @@ def _for_gates(context: Context, docs: list[Mapping], tells: list[tuple[str, dic
             elif phase(there) in made.FINAL:
                 why = f"its request is {phase(there)}; delete it to begin anew"
         if why:
-            request = doc["metadata"]["name"] if doc else ""
-            tells.append(("waiting", {"request": request, "node": name, "why": why}))
+            tells.append(("waiting", _about(name, why, doc["metadata"]["name"] if doc else "")))
     return found
 
 
@@ -149,6 +157,10 @@ def _for_failures(context: Context, docs: list[Mapping], steps: list[Step]) -> l
             if doc["metadata"]["name"] not in known and repair_validation.stands_for(gate, request):
                 found.setdefault(node["uid"], doc)
     return list(found.values())
+
+
+def _about(node: str, why: str, request: str = "") -> dict:
+    return {"request": request, "node": node, "why": why}
 
 
 def _attempts(doc: Mapping) -> list[dict]:

@@ -216,3 +216,35 @@ def lines(found: Mapping) -> list[str]:
     }
     told = [f"{one['node']}: {say(one)}" for name, say in words.items() for one in found[name]]
     return told + [f"{one['request']}: no attempt {one['key']}" for one in found["unknown_outcomes"]]
+
+
+_STATES = ("repairs", "planned", "tickets", "pending", "waiting", "requests")
+
+
+def joined(first: Mapping, second: Mapping) -> dict:
+    """Two steps of one call: what happened in both, and how it stands after the second."""
+    events = {name: [*first[name], *second[name]] for name in LISTS}
+    states = {name: second[name] for name in _STATES}
+    return {**events, **states, "changed": first["changed"] or second["changed"]}
+
+
+def line(found: Mapping, mode: str) -> str:
+    """What was done in one line, as 'enforce: 1 to be drained; 2 wait'."""
+    words = {
+        "created": "made",
+        "repairs": "to be drained",
+        "execute": "requested",
+        "planned": "would be requested",
+        "tickets": "to be handed over",
+        "pending": "not verified yet",
+        "verified": "verified",
+        "failed_attempts": "did not help",
+        "closed": "closed",
+        "exhausted": "EXHAUSTED",
+        "withdrawn": "withdrawn",
+        "waiting": "waiting",
+        "conflicts": "left to another run",
+        "failures": "FAILED",
+    }
+    parts = [f"{len(found[name])} {said}" for name, said in words.items() if found[name]]
+    return f"{mode}: {'; '.join(parts) or 'nothing to repair'}"
