@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.integration import modules
 from tests.simfleet import EmbeddedCluster
 from tests.simfleet.api import MERGE_PATCH, wait_until
 
@@ -59,11 +60,16 @@ def test_a_taint_that_is_there_is_not_doubled_and_a_weaker_one_is_no_gate(guarde
     assert born(guarded, "new-7", LABEL, weak) == [weak, GATE]
 
 
-def test_a_gate_that_was_released_stays_released(guarded):
-    born(guarded, "new-8", LABEL)
-    guarded.api.patch(f"{NODES}/new-8", {"spec": {"taints": None}}, MERGE_PATCH)
+def test_the_gate_takes_the_taint_over_and_once_released_it_stays_so(guarded):
+    born(guarded, "new-8", LABEL, OTHER)
+    gate = {"kubeconfig": str(guarded.kubeconfig), "owner": "validation", "nodes": ["new-8"]}
+    held = modules.run("node_gate", {**gate, "reason": "a new node", "evidence": "vr-1"})
+    assert held["results"][0]["status"] == "held"
+    released = modules.run("node_gate", {**gate, "evidence": "vr-1", "state": "released"})
+    assert released["results"][0]["status"] == "released"
     changed = guarded.api.patch(f"{NODES}/new-8", {"metadata": {"labels": {"a": "b"}}}, MERGE_PATCH)
-    assert GATE not in changed["spec"].get("taints", [])
+    keys = [each["key"] for each in changed["spec"].get("taints", [])]
+    assert GATE["key"] not in keys and OTHER["key"] in keys
 
 
 def pod_on(node: str, name: str, *tolerated: str) -> dict:
