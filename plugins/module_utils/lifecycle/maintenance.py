@@ -16,6 +16,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.records.errors impor
 OWNER = "maintenance"
 EVIDENCE = "degradation-"
 _WEIGHT = {"watch": 0, "certify": 1, "maintenance": 2}
+_CAUSE = 512  # characters that a ValidationRequest takes
 _SHOWN = 3  # pods, or findings, that a text names
 
 
@@ -62,15 +63,17 @@ def plan(
     in_window: bool = True,
     busy: bool = False,
 ) -> dict:
-    """{suggestions, cleared, out, allowed, counts}.
+    """{suggestions, gates, cleared, out, allowed, counts}.
 
     decision: of degradation.decide.
     nodes: {name: {uid, bootId, ready: bool, gates: [{owner, evidence}], external: [text], domain, pods: [ns/name that
     use its GPUs]}}, the whole fleet. in_window: whether work is welcome now. busy: nodes with jobs may be taken too.
 
-    suggestions: [{node, uid, bootId, suggestion, act, why, evidence, reason, domain, findings}]; act: whether it may be
-    done now, else `why` says why not. evidence: id of the gate that would stand for it, the same as long as it is the
-    same degradation. cleared: [{node, evidence}] whose gate of ours stands for what is no longer found.
+    suggestions: [{node, uid, bootId, suggestion, act, why, evidence, reason, cause, domain, findings}]; act: whether it
+    may be done now, else `why` says why not. evidence: id of the gate that would stand for it, the same as long as it
+    is the same degradation, as is `cause`; reason: for people, with the values of now.
+    gates: [{name, reason, evidence, boot_id}] for those that want maintenance and may have it now.
+    cleared: [{node, evidence}] whose gate of ours stands for what is no longer found.
     """
     by_node: dict[str, list[Mapping]] = {}
     for one in decision["findings"]:
@@ -98,6 +101,11 @@ def plan(
         suggestions.append(one)
     return {
         "suggestions": suggestions,
+        "gates": [
+            {"name": one["node"], "reason": one["reason"], "evidence": one["evidence"], "boot_id": one["bootId"]}
+            for one in suggestions
+            if one["act"] and one["suggestion"] == "maintenance"
+        ],
         "cleared": _cleared(nodes, {*by_node, *(one["node"] for one in decision["unknown"])}),
         "out": len(away),
         "allowed": None if allowed == math.inf else int(allowed),
@@ -124,11 +132,16 @@ def _suggestion(name: str, node: Mapping, findings: list[Mapping]) -> dict:
         "suggestion": kind,
         "act": False,
         "why": "",
-        "evidence": evidence_of(node, findings),
+        "evidence": (evidence := evidence_of(node, findings)),
         "reason": "degrades: " + about + (f"; and {more} more" if more > 0 else ""),
+        "cause": f"{evidence}: {'; '.join(sorted(_named(one) for one in findings))}"[:_CAUSE],
         "domain": node.get("domain") or "",
         "findings": list(findings),
     }
+
+
+def _named(one: Mapping) -> str:
+    return f"{one['metric']} of {one['entity']}" if one["entity"] else one["metric"]
 
 
 def evidence_of(node: Mapping, findings: Iterable[Mapping]) -> str:

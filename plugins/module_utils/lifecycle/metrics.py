@@ -144,8 +144,10 @@ def _wrong(change: Mapping, where: str, known: Metric | None) -> list[Problem]:
         if hint:
             problems.append(Problem("wrong-value", f"is {value!r}", path=path, hint=hint))
     if known is None:
+        name = where.removeprefix("metrics.")
+        hint = f"a metric of the site's own says all of it; {nearest(name, KNOWN)}"
         problems += [
-            Problem("missing", "is missing", path=f"{where}.{key}", hint="a metric of the site's own says all of it")
+            Problem("missing", "is missing", path=f"{where}.{key}", hint=hint)
             for key in ("kind", "worse", "unit")
             if key not in change
         ]

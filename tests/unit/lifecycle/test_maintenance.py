@@ -111,6 +111,8 @@ def test_the_strongest_suggestion_of_a_node_counts_and_watching_is_nothing_to_do
     first, second = planned["suggestions"]
     assert first["suggestion"] == "maintenance" and "GPU-1: pcie_width is worse" in first["reason"]
     assert second["suggestion"] == "watch" and acted(planned) == ["n1"]
+    assert [(gate["name"], gate["boot_id"]) for gate in planned["gates"]] == [("n1", "boot-1")]
+    assert planned["gates"][0]["evidence"] == first["evidence"]
 
 
 def test_evidence_is_of_the_machine_and_of_what_degrades():
@@ -118,6 +120,7 @@ def test_evidence_is_of_the_machine_and_of_what_degrades():
     again = plan([{**finding("n1"), "evidence": "bandwidth is still worse"}], fleet())["suggestions"][0]
     other = plan(["n1"], fleet(n1={"uid": "another"}))["suggestions"][0]
     assert one["evidence"] == again["evidence"] != other["evidence"]
+    assert one["cause"] == again["cause"] == f"{one['evidence']}: bandwidth"
     assert one["bootId"] == "boot-1" and one["uid"] == "uid-1"
 
 
