@@ -200,8 +200,8 @@ RUN = [
 VALIDATION = [
     ("Phase", "string", ".status.phase"),
     ("Reason", "string", ".spec.reason"),
-    ("Opened", "integer", ".status.counts.Opened"),
-    ("Failed", "integer", ".status.counts.Failed"),
+    ("Opened", "integer", ".status.counts.opened"),
+    ("Failed", "integer", ".status.counts.failed"),
     ("Message", "string", ".status.message"),
     ("Age", "date", ".metadata.creationTimestamp"),
 ]

@@ -19,6 +19,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.records.schemas impo
 SCHEMAS = {"ValidationRequest": validationrequest.SCHEMA, "RepairRequest": repairrequest.SCHEMA}
 PLURALS = {kind: f"{kind.lower()}s" for kind in SCHEMAS}
 LIMIT = 1_200_000  # bytes of JSON; etcd takes 1.5 MiB with what the API server adds
+STATUS_OF_NODE = 500  # bytes, but for name and uid, and why
 WHY, MESSAGE = 200, 1024
 # what an API server adds to an object
 MANAGED = (
@@ -69,7 +70,7 @@ def faults(document: yamltree.Document, kind: str) -> list[Problem]:
     bare.data = plain(document.data)
     problems = quickcheck.validate(bare, kind, SCHEMAS[kind]) or _storable(bare)
     if not problems and kind == "ValidationRequest":
-        problems = _rules(bare)
+        problems = _rules(bare) or _room(bare)
     return sorted(problems, key=lambda problem: (problem.line or 0, problem.path))
 
 
@@ -102,6 +103,19 @@ def _rules(document: yamltree.Document) -> list[Problem]:
         if (first := seen.setdefault(content, index)) != index:
             problems.append(document.problem(path, "duplicate-test", f"asks for the same as tests[{first}]"))
     return problems + _twice(document, spec["tests"], "name", ("spec", "tests"))
+
+
+def _room(document: yamltree.Document) -> list[Problem]:
+    """A request has to leave room for its status: without one it would never be carried out."""
+    nodes = document.data["spec"]["nodes"]
+    status = sum(STATUS_OF_NODE + len(node["name"]) + len(node.get("uid", "")) for node in nodes)
+    if size(document.data) + status <= LIMIT:
+        return []
+    wanted = size({**document.data, "status": {}}) + status
+    if wanted <= LIMIT:
+        return []
+    what = f"with its status needs {wanted} bytes, more than the {LIMIT} that can be stored"
+    return [document.problem(("spec",), "too-large", what, "fewer nodes, or shorter tests, in one request")]
 
 
 def _twice(document: yamltree.Document, items: list[dict], key: str, path: tuple) -> list[Problem]:

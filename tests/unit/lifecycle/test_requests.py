@@ -260,3 +260,14 @@ def test_only_the_nodes_that_nothing_asks_for_are_asked_for():
 def test_nodes_that_are_none_make_no_request(nodes):
     with pytest.raises(InvalidDocument, match=r"spec\.nodes\[[01]\]"):
         requests.make("manual", nodes, TESTS)
+
+
+def test_a_request_that_leaves_no_room_for_its_status_is_refused():
+    tests = [
+        {"workload": {"image": "a/b:1", "exec": {"command": ["x" * 16000] * 60, "args": [str(i)]}}} for i in (1, 2)
+    ]
+    with pytest.raises(InvalidDocument, match=r"spec: with its status needs .*fewer nodes, or shorter tests"):
+        made(node(1), tests=tests)
+    made(node(1), tests=tests[:1])
+    with pytest.raises(InvalidDocument, match="with its status needs"):
+        requests.make("manual", [node(i) for i in range(MAX_NODES)], tests[:1])
