@@ -59,9 +59,8 @@ options:
     type: bool
     default: false
   selector:
-    description: Labels with their values that the GPU nodes of the change have. The default is all GPU nodes.
-    type: dict
-    default: {}
+    description: Labels of the GPU nodes that the change is for, as C(kubectl -l) takes them. The default is all.
+    type: str
   hardware:
     description:
       - Names of components, as globs, whose changes call for a new certification of the nodes. Components that fix a
@@ -254,6 +253,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.clusters.kubernetes.
 from ansible_collections.goodput.fleet.plugins.module_utils.clusters.kubernetes.releases import READERS
 from ansible_collections.goodput.fleet.plugins.module_utils.drift import facts, lockdiff, recertify, run
 from ansible_collections.goodput.fleet.plugins.module_utils.drift.redact import redact
+from ansible_collections.goodput.fleet.plugins.module_utils.gates import labels
 from ansible_collections.goodput.fleet.plugins.module_utils.records import lockfile, snapshots
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import (
     Denied,
@@ -311,6 +311,16 @@ def gpu(nodes):
     return {node["name"]: node["labels"] for node in nodes if facts.is_gpu(node)}
 
 
+def selector(params):
+    """The parsed selector, None where all nodes are meant. Raises InvalidDocument."""
+    if not params["selector"]:
+        return None
+    try:
+        return labels.parse(params["selector"])
+    except ValueError as error:
+        raise InvalidDocument(str(error), path="selector", hint="as kubectl -l takes it") from error
+
+
 def affected(params, changed, report, names, unknown):
     """[{node, why}] to certify again by name, or None and why they are not known."""
     if names is None:
@@ -319,7 +329,9 @@ def affected(params, changed, report, names, unknown):
         if not unknown:
             unknown.append("the nodes cannot be listed, so those to certify again are not known")
         return None, "The GPU nodes cannot be listed."
-    again, odd = recertify.affected(changed, report, names, params["selector"])
+    wanted = selector(params)
+    fitting = [name for name, labels_ in names.items() if wanted is None or labels.matches(wanted, labels_)]
+    again, odd = recertify.affected(changed, report, fitting, params["selector"] or "")
     unknown += [odd] if odd else []
     return again, ""
 
@@ -359,6 +371,7 @@ def lock_of(source, what):
 def judge(module):
     """The result of the module, without the page."""
     params, unknown = module.params, []
+    selector(params)  # a malformed one is told before anything is read
     if params["offline"] and params["snapshot"] is not None:
         raise InvalidDocument("is given together with a snapshot", path="offline", hint="one of the two")
     base = lock_of(params["base"], "base") if params["base"] is not None else None
@@ -414,7 +427,7 @@ def main() -> None:
             "certifications": {"type": "list", "elements": "dict", "options": sides, "default": []},
             "snapshot": {"type": "raw"},
             "offline": {"type": "bool", "default": False},
-            "selector": {"type": "dict", "default": {}},
+            "selector": {"type": "str"},
             "hardware": strings,
             "harmless": {**strings, "default": []},
             "ignore": {**strings, "default": []},

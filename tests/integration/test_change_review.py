@@ -212,6 +212,7 @@ def test_a_lock_that_was_edited_by_hand(site):
         ({"snapshot": certification(300)}, "Snapshot"),
         ({"snapshot": "nowhere.json"}, "nowhere.json"),
         ({"ignore": ["code =="]}, "ignore[0]"),
+        ({"selector": "pool in"}, "selector"),
         ({"context": "nowhere"}, "nowhere"),
         ({"kubeconfig": "nowhere"}, "no such file"),
         ({"offline": True, "snapshot": {}}, "offline"),
@@ -225,16 +226,15 @@ def test_bad_input_is_one_clear_error(site, given, said):
 
 
 def test_a_snapshot_and_no_cluster(site, tmp_path):
-    site.commit(lock(NEXT), certification(300))
     taken = modules.run(
         "cluster_snapshot_info", {"kubeconfig": str(site.cluster.kubeconfig), "namespaces": ["default"]}
     )
     (tmp_path / "snapshot.json").write_text(json.dumps(taken["snapshot"]))
     nobody = tmp_path / "nobody"
     nobody.write_text("not to be read")
-    done = site.review("--snapshot", str(tmp_path / "snapshot.json"), kubeconfig=nobody)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "4 nodes; 5 jobs" in done.stdout and "Drift: in sync" in done.stdout
+    stored = module(snapshot=str(tmp_path / "snapshot.json"), kubeconfig=str(nobody))
+    assert stored["exit_code"] == 0 and stored["cost"]["jobs"] == 1 + len(NODES)
+    assert stored["drift"]["spec"]["status"] == "in_sync"
     alone = module(offline=True, kubeconfig=str(nobody))
     assert alone["exit_code"] == 0 and alone["drift"] is None
     assert "the GPU nodes, which are not known here" in alone["markdown"]
@@ -253,9 +253,9 @@ def test_only_nodes_of_the_change_and_the_target_are_planned(site):
     given = {"kubeconfig": str(site.cluster.kubeconfig), "certifications": [{"head": narrow}]}
     result = module(**given)
     assert (result["cost"]["jobs"], result["uncovered"]) == (1, NODES[1:])
-    nowhere = module(**given, selector={"no-such": "label"})
+    nowhere = module(**given, selector="no-such=label")
     assert (nowhere["exit_code"], nowhere["affected"]) == (4, [])
-    assert "none of 4 has the labels no-such=label" in nowhere["markdown"]
+    assert "the selector no-such=label fits none" in nowhere["markdown"]
 
 
 def test_a_change_that_touches_no_node_costs_nothing(site):

@@ -11,23 +11,19 @@ DRIFTED = "it has drifted from the lock"
 
 
 def affected(
-    changes: Iterable[Mapping], report: Mapping | None, nodes: Mapping[str, Mapping], selector: Mapping
+    changes: Iterable[Mapping], report: Mapping | None, nodes: Iterable[str], selector: str = ""
 ) -> tuple[list[dict], str]:
     """([{node, why: [texts]}] by name, what is odd about it or "").
 
-    changes: of `lockdiff.diff`; report: the DriftReport against the lock before the change; nodes: {name: labels} of
-    the GPU nodes; selector: labels with their values that nodes of the change have.
+    changes: of `lockdiff.diff`; report: the DriftReport against the lock before the change; nodes: names of the GPU
+    nodes that the change is for, which `selector` has found.
     """
-    why = list(dict.fromkeys(each["why"] for each in changes if each["recertify"]))
-    wanted = {key: str(value) for key, value in selector.items()}
-    fitting = [name for name, labels in nodes.items() if all(labels.get(key) == wanted[key] for key in wanted)]
-    found = {name: list(why) for name in fitting} if why else {}
+    why, nodes = list(dict.fromkeys(each["why"] for each in changes if each["recertify"])), list(nodes)
+    found = {name: list(why) for name in nodes} if why else {}
     for name in report["spec"]["recertify"] if report else ():
         found.setdefault(name, []).append(DRIFTED)
     odd = ""
-    if why and not fitting:
-        labels = ", ".join(f"{key}={value}" for key, value in wanted.items())
-        odd = "the change calls for certifying GPU nodes again, and " + (
-            f"none of {len(nodes)} has the labels {labels}" if wanted else "the cluster has none"
-        )
+    if why and not nodes:
+        where = f"the selector {selector} fits none" if selector else "the cluster has none"
+        odd = f"the change calls for certifying GPU nodes again, and {where}"
     return [{"node": name, "why": found[name]} for name in sorted(found)], odd
