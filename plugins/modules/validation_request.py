@@ -224,12 +224,13 @@ WHERE = ("nodes", "selector", "drift", "topology", "components")
 
 def work(module: AnsibleModule) -> dict:
     params = module.params
-    client = None if params["records_dir"] and params["request"] else connect(params, module.no_log_values)
+    written = params["request"] is not None
+    client = None if params["records_dir"] and written else connect(params, module.no_log_values)
     store = (
         DirectoryStore(params["records_dir"]) if params["records_dir"] else ClusterStore(client, params["namespace"])
     )
     answer: dict = {"gone": [], "unplaced": []}
-    if params["request"] is not None:
+    if written:
         wanted = [requests.load(params["request"])]
         answer["nodes"] = wanted[0]["spec"]["nodes"]
         check_tests(wanted[0]["spec"])
@@ -249,7 +250,7 @@ def work(module: AnsibleModule) -> dict:
     made, covered = [], {}
     for doc in wanted:
         # one that somebody wrote down is kept as it is
-        needed, there = (doc, {}) if params["request"] else requests.needed(doc, docs, params["again"])
+        needed, there = (doc, {}) if written else requests.needed(doc, docs, params["again"])
         if needed and store.create(needed, module.check_mode):
             made.append(needed)
         elif needed:
@@ -380,7 +381,7 @@ def main() -> None:
     params = module.params
     if params["request"] is None and all(params[name] is None for name in WHERE):
         module.fail_json(msg=f"which nodes? Give one of {', '.join(WHERE)}")
-    for name in ("nodes", "topology", "components", "tests", "selector", "records_dir"):
+    for name in ("request", "nodes", "topology", "components", "tests", "selector", "records_dir"):
         if params[name] is not None and not params[name]:
             module.fail_json(msg=f"{name} is empty; leave it out, or say what")
     try:

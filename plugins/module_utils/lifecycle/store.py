@@ -242,11 +242,12 @@ def _version(text: str) -> str:
 
 
 def _new(doc: Mapping) -> dict:
-    """As it is stored first: checked, and without what belongs to the object that it may have been read from."""
+    """As it is stored first: checked, without what belongs to the object it may have been read from, nor a status."""
     kind = doc["kind"]
     doc = documents.load(yamltree.Document(documents.plain(doc), {}, f"{kind} {_name(doc)}"), kind)
     documents.check_size(doc)
-    return {**doc, "metadata": dict(doc["metadata"])}
+    bare = {key: value for key, value in doc.items() if key != "status"}
+    return {**bare, "metadata": dict(doc["metadata"])}
 
 
 def _is_other(there: Mapping, doc: Mapping) -> bool:

@@ -158,10 +158,24 @@ def test_a_request_that_is_none_is_not_stored(store):
     ):
         with pytest.raises(InvalidDocument):
             store.create(bad)
+        assert store.list(KIND) == ([], [])
     store.create(doc)
     with pytest.raises(InvalidDocument, match=r"status\.phase"):
         store.write_status(store.list(KIND)[0][0], {"phase": "Perfect"})
     assert [bare(each) for each in store.list(KIND)[0]] == [doc]
+
+
+def test_a_status_that_somebody_wrote_into_a_new_request_proves_nothing(store):
+    store.create({**made(), "status": {"phase": "Succeeded"}})
+    assert [bare(each) for each in store.list(KIND)[0]] == [made()]
+
+
+def test_check_mode_writes_nothing_and_knows_what_is_there(store):
+    assert store.create(made(), check_mode=True) is True and not os.path.exists(store.path)
+    store.create(made())
+    assert store.create(made(), check_mode=True) is False
+    with pytest.raises(Conflict, match="asks for something else"):
+        store.create({**made(), "spec": {**made()["spec"], "retries": 3}}, check_mode=True)
 
 
 def test_a_place_that_is_no_directory_is_told(tmp_path):
