@@ -28,8 +28,10 @@ options:
     description:
       - Files with lines of JSON, and directories with such files that end in C(.jsonl).
       - A line has C(node), C(at) (a time with its zone) and C(values) (a map of metrics), and may have C(entity) (the
-        UUID of a GPU, the port of a NIC), C(bootId) and C(uid) of the node. Instead of C(values), C(metric) and
-        C(value) will do.
+        UUID of a GPU, the port of a NIC), C(workload), C(bootId) and C(uid) of the node. Instead of C(values),
+        C(metric) and C(value) will do.
+      - What was measured under different workloads is never compared. Step times need it, such as the name of the model
+        and its number of nodes, or else each new job is a change of all its nodes.
       - Lines that cannot be read are told, and cost no other. Lines of an earlier node of the same name are left out,
         which are those with another C(uid), and those without one that are older than the node.
     type: list
@@ -206,6 +208,10 @@ findings:
       description: The GPU or port; empty for the whole node.
       returned: success
       type: str
+    workload:
+      description: What it was measured under; empty where that does not matter.
+      returned: success
+      type: str
     metric:
       description: What got worse.
       returned: success
@@ -257,6 +263,11 @@ shifts:
   elements: dict
   sample:
     - {metric: gpu_temperature, product: NVIDIA-H100-80GB-HBM3, role: '', change: 10, unit: C, nodes: 512}
+stale:
+  description: As RV(findings), of what was degraded when it was measured last, but was not measured lately.
+  returned: success
+  type: list
+  elements: dict
 unknown:
   description: Nodes of which nothing was measured lately, each with C(node) and C(why).
   returned: success
@@ -328,6 +339,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle.series imp
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import FleetError, InvalidDocument, NotFound
 
 DAY = 86400.0
+INSTANCE_TYPE = "node.kubernetes.io/instance-type"  # where nothing tells the GPUs' product
 BOUNDS = {
     "nodes": {"type": "int"},
     "percent": {"type": "float", "default": 5},
@@ -358,7 +370,7 @@ class Look:
         raw = {name: node for name, node in raw.items() if self.params["selector"] or is_gpu_node(node)}
         nodes = {name: self.facts(node) for name, node in raw.items()}
         history = self.history(nodes)
-        places = {name: {**node, "role": self.role(raw[name])} for name, node in nodes.items()}
+        places = {name: self.place(raw[name], node) for name, node in nodes.items()}
         decision = degradation.decide(history, places, self.now.timestamp(), self.settings)
         pods = users(client) if decision["findings"] else {}
         standing = {
@@ -378,8 +390,10 @@ class Look:
         seen = hosts.host(raw)["facts"]
         return nodefacts.facts(raw, seen, gpu=True, domain_labels=nodefacts.DOMAIN_LABELS if labels is None else labels)
 
-    def role(self, raw: dict) -> str:
-        return (raw["metadata"].get("labels") or {}).get(self.params["role_label"], "")
+    def place(self, raw: dict, node: dict) -> dict:
+        labels = raw["metadata"].get("labels") or {}
+        product = node["product"] or labels.get(INSTANCE_TYPE) or ""
+        return {"product": product, "role": labels.get(self.params["role_label"], ""), "domain": node["domain"]}
 
     def history(self, nodes: dict[str, dict]) -> History:
         machines = {
@@ -423,7 +437,7 @@ class Look:
             "in_window": self.in_window,
             "unreadable": [problem.as_dict() for problem in history.problems],
             "counts": {**counts, **left_out},
-            **{name: decision[name] for name in ("findings", "shifts", "unknown")},
+            **{name: decision[name] for name in ("findings", "stale", "shifts", "unknown")},
         }
 
 

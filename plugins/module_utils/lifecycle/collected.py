@@ -165,9 +165,10 @@ def of_certification(results: Mapping, about: Mapping, inventory: Mapping | None
 
     results, about, inventory: results.json, certification.json and inventory.json of its evidence. What a group of
     nodes measured together is no node's own, and a metric whose better direction the test does not tell is left out.
+    A test with other options is another workload.
     """
     at = results.get("finished")
-    directions = {one.get("name"): one.get("metrics") or {} for one in about.get("categories") or ()}
+    categories = {one.get("category") or one.get("name"): one for one in about.get("categories") or ()}
     members: dict[tuple[str, str], set[str]] = {}
     rows = [row for row in results.get("rows") or () if row.get("metrics")]
     for row in results.get("rows") or ():
@@ -178,7 +179,8 @@ def of_certification(results: Mapping, about: Mapping, inventory: Mapping | None
         if any(len(members[row["category"], run]) > 1 for run in row.get("runs") or ()):
             continue
         for name, measured in row["metrics"].items():
-            direction = (directions.get(row["category"], {}).get(name) or {}).get("direction")
+            test = categories.get(row["category"], {})
+            direction = ((test.get("metrics") or {}).get(name) or {}).get("direction")
             value = measured.get("value") if isinstance(measured, Mapping) else measured
             if direction in ("higher", "lower") and isinstance(value, (int, float)):
                 found.append(
@@ -191,6 +193,7 @@ def of_certification(results: Mapping, about: Mapping, inventory: Mapping | None
                             "node": row["node"],
                             "at": at,
                             "bootId": _boot(inventory, row["node"]),
+                            "workload": str(test.get("digest") or "").removeprefix("sha256:")[:12],
                             "value": value,
                         },
                     }

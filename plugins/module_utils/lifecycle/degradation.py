@@ -3,11 +3,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which nodes and GPUs degrade, from their history. Pure, and without a memory: equal history, equal answer.
 
-A series (node, entity, metric) is cut into windows. The last `recent` of them are judged, by two robust scores, both
-in spreads (median absolute deviation, never less than the metric's floor) and positive where worse:
+A series (node, entity, workload, metric) is cut into windows. The last `recent` of them are judged, by two robust
+scores, both in spreads (median absolute deviation, never less than the metric's floor) and positive where worse:
 
     own     change against the series' own earlier windows, less the median change of its peers in that window
-    peers   distance from the median of its peers (same metric, product and role) in that window
+    peers   distance from the median of its peers (same metric, product, role and workload) in that window
 
 A window is bad where both reach `enter`, or one reaches `strong`; the change counted must be the metric's `effect`, and
 twice that where peers alone say so, since machines may differ for good. `confirm` bad windows in a row begin a
@@ -36,6 +36,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle.series imp
 )
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import InvalidDocument, Problem
 
+Group = tuple[str, str, str, str]  # metric, product, role, workload
 _POINTS = 60  # windows that a slope is made from
 _SHARED = 3  # nodes of a domain that have to show the same
 
@@ -71,7 +72,7 @@ class Track:
     node: str
     entity: str
     metric: str
-    group: tuple[str, str, str]  # metric, product, role
+    group: Group
     judged: dict[int, float]
     usual: float | None  # None: too little history of its own
     spread: float
@@ -89,19 +90,21 @@ class Peers:
 
 
 def decide(history: History, places: Mapping[str, Mapping], now: float, settings: Settings | None = None) -> dict:
-    """{findings, shifts, unknown, counts}.
+    """{findings, stale, shifts, unknown, counts}.
 
     places: {node: {product, role, domain}}, every node that is asked about; now: seconds since 1970.
-    findings: [{node, entity, metric, score: {own, peers}, value, usual, peers, unit, since, until, windows, hours,
-    perDay, evidence, suggestion, shared}], the worst first; a score that could not be made is None.
-    shifts: [{metric, product, role, change, unit, since, nodes, evidence}]. unknown: [{node, why}].
+    findings: [{node, entity, workload, metric, score: {own, peers}, value, usual, peers, unit, since, until, windows,
+    hours, perDay, evidence, suggestion, shared}], the worst first; a score that could not be made is None.
+    stale: the same of what was degraded when it was measured last, but was not measured lately, as a GPU's temperature
+    under load while its node is out of service.
+    shifts: [{metric, product, role, workload, change, unit, since, nodes, evidence}]. unknown: [{node, why}].
     """
     settings = settings or Settings()
     tracks, totals = [], []
-    for (node, entity, name), series in history.series.items():
-        if node in places:
+    for (node, entity, workload), mine in history.series.items():
+        for name, series in mine.items() if node in places else ():
             metric, place = history.metrics[name], places[node]
-            group = (name, place.get("product") or "", place.get("role") or "")
+            group = (name, place.get("product") or "", place.get("role") or "", workload)
             if metric.effect or metric.kind == "gauge":
                 found = windows(series, metric, now)
                 if found:
@@ -111,13 +114,18 @@ def decide(history: History, places: Mapping[str, Mapping], now: float, settings
     grouped: dict[tuple, list[Track]] = defaultdict(list)
     for track in tracks:
         grouped[track.group].append(track)
-    findings, shifts = [], []
+    findings, shifts, stale, known = [], [], [], set()
     for group, members in sorted(grouped.items()):
         metric = history.metrics[group[0]]
         peers = _peers(members, metric, settings)
         if metric.effect:
             shifts += _shift(group, members, peers, metric, settings)
-            findings += [one for each in members if (one := _judge(each, peers, metric, now, settings))]
+            for track in members:
+                fresh = _fresh(track.judged, metric, now, settings)
+                if fresh:
+                    known.add((track.node, track.entity, track.metric))
+                if one := _judge(track, peers, metric, settings):
+                    (findings if fresh else stale).append(one)
         if metric.limit is not None and metric.kind == "gauge":
             _level(group, members, peers, metric, now, settings, findings, shifts)
     _too_many(totals, history.metrics, settings, findings, shifts)
@@ -126,11 +134,13 @@ def decide(history: History, places: Mapping[str, Mapping], now: float, settings
     findings.sort(key=lambda one: (-_rank(one), one["node"], one["entity"], one["metric"]))
     return {
         "findings": findings,
+        # under another workload, it may have been measured since
+        "stale": [one for one in stale if (one["node"], one["entity"], one["metric"]) not in known],
         "shifts": shifts,
         "unknown": _unknown(history, places, now, settings),
         "counts": {
             "nodes": len(places),
-            "series": len(history.series),
+            "series": sum(map(len, history.series.values())),
             "samples": history.counts["samples"],
             "degraded": len({one["node"] for one in findings}),
         },
@@ -144,7 +154,7 @@ def _track(
     node: str,
     entity: str,
     name: str,
-    group: tuple[str, str, str],
+    group: Group,
     found: dict[int, float],
     metric: Metric,
     now: float,
@@ -152,7 +162,7 @@ def _track(
 ) -> Track:
     """What is judged is not what it is judged by. A short history gives its beginning as what is usual."""
     numbers = list(found)
-    first = int(now // (metric.hours * 3600)) - settings.recent
+    first = numbers[-1] - settings.recent + 1
     split = next((index for index, number in enumerate(numbers) if number >= first), len(numbers))
     if split < metric.baseline:
         split = metric.baseline if len(numbers) >= metric.baseline + metric.confirm else 0
@@ -191,7 +201,7 @@ def _peers(members: list[Track], metric: Metric, settings: Settings) -> Peers:
 # ------------------------------------------------------------ judging
 
 
-def _judge(track: Track, peers: Peers, metric: Metric, now: float, settings: Settings) -> dict | None:
+def _judge(track: Track, peers: Peers, metric: Metric, settings: Settings) -> dict | None:
     """The finding, where the series is degraded at its last window."""
     inside, bad, calm, since = False, 0, 0, 0
     scores: tuple[float | None, float | None] = (None, None)
@@ -208,10 +218,8 @@ def _judge(track: Track, peers: Peers, metric: Metric, now: float, settings: Set
         elif inside and calm >= settings.exit_windows:
             inside, bad = False, 0
         scores = (own, other)
-    if not inside or not _fresh(track.judged, metric, now, settings):
-        return None
     last = next(reversed(track.judged))
-    return _finding(track, peers, metric, scores, since, last)
+    return _finding(track, peers, metric, scores, since, last) if inside else None
 
 
 def _scores(
@@ -257,6 +265,7 @@ def _finding(
     found = {
         "node": track.node,
         "entity": track.entity,
+        "workload": track.group[3],
         "metric": track.metric,
         "score": {"own": _round(scores[0]), "peers": _round(scores[1])},
         "value": _round(value),
@@ -332,7 +341,7 @@ def _too_many(
         for node, entity, _group, total, since, last in over:
             findings.append(
                 {
-                    **_of_limit(node, entity, group[0], metric, total),
+                    **_of_limit(node, entity, group, metric, total),
                     "peers": _round(usual),
                     "since": utc(since),
                     "until": utc(last),
@@ -343,7 +352,7 @@ def _too_many(
 
 
 def _level(
-    group: tuple[str, str, str],
+    group: Group,
     members: list[Track],
     peers: Peers,
     metric: Metric,
@@ -369,7 +378,7 @@ def _level(
         last, value = next(reversed(track.judged.items()))
         findings.append(
             {
-                **_of_limit(track.node, track.entity, track.metric, metric, value),
+                **_of_limit(track.node, track.entity, group, metric, value),
                 "usual": _round(track.usual),
                 "peers": _round(peers.level.get(last)),
                 "since": utc(since * length),
@@ -380,11 +389,12 @@ def _level(
         )
 
 
-def _of_limit(node: str, entity: str, name: str, metric: Metric, value: float) -> dict:
+def _of_limit(node: str, entity: str, group: Group, metric: Metric, value: float) -> dict:
     return {
         "node": node,
         "entity": entity,
-        "metric": name,
+        "workload": group[3],
+        "metric": group[0],
         "score": {"own": None, "peers": None},
         "value": _round(value),
         "usual": None,
@@ -401,9 +411,7 @@ def _of_limit(node: str, entity: str, name: str, metric: Metric, value: float) -
 # ------------------------------------------------------------ together
 
 
-def _shift(
-    group: tuple[str, str, str], members: list[Track], peers: Peers, metric: Metric, settings: Settings
-) -> list[dict]:
+def _shift(group: Group, members: list[Track], peers: Peers, metric: Metric, settings: Settings) -> list[dict]:
     """Whether most of a group got worse together, in its last windows."""
     last = list(peers.change.items())[-metric.confirm :]
     known = [track for track in members if track.usual is not None]
@@ -424,16 +432,15 @@ def _shift(
     return [_shift_of(group, metric, change, since * metric.hours * 3600, nodes, f"usual was {_round(usual):g}")]
 
 
-def _shift_of(
-    group: tuple[str, str, str], metric: Metric, change: float, since: float, nodes: Iterable[str], why: str
-) -> dict:
-    name, product, role = group
+def _shift_of(group: Group, metric: Metric, change: float, since: float, nodes: Iterable[str], why: str) -> dict:
+    name, product, role, workload = group
     number = len(set(nodes))
-    which = " ".join(part for part in (product, role) if part) or "fleet"
+    which = " ".join(part for part in (product, role, workload) if part) or "fleet"
     return {
         "metric": name,
         "product": product,
         "role": role,
+        "workload": workload,
         "change": _round(change),
         "unit": metric.unit,
         "since": utc(since),
@@ -448,7 +455,7 @@ def _once(findings: list[dict]) -> list[dict]:
     """A series is degraded once, whether by its scores or its limit; the scores tell more."""
     found: dict[tuple, dict] = {}
     for one in findings:
-        found.setdefault((one["node"], one["entity"], one["metric"]), one)
+        found.setdefault((one["node"], one["entity"], one["workload"], one["metric"]), one)
     return list(found.values())
 
 
@@ -471,14 +478,11 @@ def _share(findings: list[dict], places: Mapping[str, Mapping]) -> None:
 def _unknown(history: History, places: Mapping[str, Mapping], now: float, settings: Settings) -> list[dict]:
     """Nodes of which nothing was measured lately: they are neither degraded nor well."""
     latest: dict[str, float] = {}
-    oldest = 0.0
-    for (node, _entity, name), series in history.series.items():
-        age = settings.stale * history.metrics[name].hours * 3600
-        seen = max(series.times)
-        if seen >= now - age:
-            latest[node] = math.inf
-        else:
-            latest[node] = max(latest.get(node, oldest), seen)
+    for (node, _entity, _workload), mine in history.series.items():
+        for name, series in mine.items():
+            age = settings.stale * history.metrics[name].hours * 3600
+            seen = max(series.times)
+            latest[node] = max(latest.get(node, 0.0), math.inf if seen >= now - age else seen)
     return [
         {"node": node, "why": f"last measured at {utc(latest[node])}" if node in latest else "nothing was measured"}
         for node in sorted(places)

@@ -106,7 +106,7 @@ def plan(
             for one in suggestions
             if one["act"] and one["suggestion"] == "maintenance"
         ],
-        "cleared": _cleared(nodes, {*by_node, *(one["node"] for one in decision["unknown"])}),
+        "cleared": _cleared(nodes, {*by_node, *(one["node"] for one in (*decision["unknown"], *decision["stale"]))}),
         "out": len(away),
         "allowed": None if allowed == math.inf else int(allowed),
         "counts": {
@@ -123,7 +123,9 @@ def _away(node: Mapping) -> bool:
 
 def _suggestion(name: str, node: Mapping, findings: list[Mapping]) -> dict:
     kind = max((one["suggestion"] for one in findings), key=_WEIGHT.__getitem__)
-    about = "; ".join(": ".join(filter(None, (one["entity"], one["evidence"]))) for one in findings[:_SHOWN])
+    about = "; ".join(
+        ": ".join(filter(None, (one["entity"], one["workload"], one["evidence"]))) for one in findings[:_SHOWN]
+    )
     more = len(findings) - _SHOWN
     return {
         "node": name,
@@ -146,7 +148,7 @@ def _named(one: Mapping) -> str:
 
 def evidence_of(node: Mapping, findings: Iterable[Mapping]) -> str:
     """Of the machine and of what degrades on it; not of how much, which changes from pass to pass."""
-    about = sorted([one["entity"], one["metric"]] for one in findings)
+    about = sorted([one["entity"], one["workload"], one["metric"]] for one in findings)
     return EVIDENCE + digest.sha256({"uid": node.get("uid") or "", "about": about}).removeprefix("sha256:")[:16]
 
 
@@ -185,6 +187,9 @@ def lines(decision: Mapping, planned: Mapping) -> list[str]:
         told.append(f"{one['node']}: {one['reason']} -> {what}")
     for one in planned["cleared"]:
         told.append(f"{one['node']}: no longer degraded; its gate maintenance ({one['evidence']}) can be released")
+    for one in decision["stale"]:
+        what = f"{one['node']}: {_named(one)} was degraded when it was measured last, until {one['until']}"
+        told.append(f"{what}; not known since")
     unknown = decision["unknown"]
     if unknown:
         names = ", ".join(one["node"] for one in unknown[:10]) + (", …" if len(unknown) > 10 else "")

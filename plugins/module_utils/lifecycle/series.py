@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A history of measurements: lines of JSON into series, and series into windows of time. Pure but for reading files.
 
-A line is {node, at, entity?, bootId?, uid?} with either {metric, value} or {values: {metric: value}}: `at` is a time
-with its zone, `entity` a GPU's UUID, a NIC's port, or "" for the whole node. null is not told.
+A line is {node, at, entity?, workload?, bootId?, uid?} with either {metric, value} or {values: {metric: value}}: `at`
+is a time with its zone, `entity` a GPU's UUID, a NIC's port, or "" for the whole node. null is not told. What was
+measured under different workloads (a job's model, a test's options) is never compared.
 
 A window is `hours` long and counted from 1970, so that every pass cuts the same ones. A gauge's value is the median of
 what was measured in it. A counter's is its increase per hour of the time that was seen; an interval in which it
@@ -24,10 +25,11 @@ from datetime import UTC, datetime
 from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle.metrics import Metric
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import NotFound, Problem, nearest
 
+_NUMBERS = (int, float)
 SHOWN = 20  # problems that are kept; the others are counted
 SKEW = 300.0  # seconds that another machine's clock may be ahead
 _FORM = '{"node": "gpu-0007", "at": "2026-11-29T12:00:00Z", "entity": "GPU-…", "values": {"gpu_temperature": 61}}'
-Key = tuple[str, str, str]  # node, entity, metric
+About = tuple[str, str, str]  # node, entity, workload
 
 
 class Series:
@@ -56,7 +58,7 @@ class Series:
 
 
 class History:
-    """Series by (node, entity, metric).
+    """series: {(node, entity, workload): {metric: Series}}.
 
     nodes: {name: {uid?, created?}} of the cluster as it is (created in seconds since 1970). What belongs to an earlier
     machine of that name is left out: another uid, or none and older than the node. None: names are trusted.
@@ -67,7 +69,7 @@ class History:
     ) -> None:
         """now: seconds since 1970; keep: seconds, how far back."""
         self.metrics, self.now, self.since, self.nodes = dict(metrics), now, now - keep, nodes
-        self.series: dict[Key, Series] = {}
+        self.series: dict[About, dict[str, Series]] = {}
         self.problems: list[Problem] = []
         self.counts: Counter = Counter()  # lines, samples, unreadable, old, strangers, otherMachine
         self.unknown: Counter = Counter()  # metrics that no table knows
@@ -95,8 +97,9 @@ class History:
         if not isinstance(line, dict) or not isinstance(line.get("node"), str) or not line["node"]:
             return self._bad("tells no node", source, number)
         node, entity, boot = line["node"], line.get("entity") or "", line.get("bootId") or ""
-        if not isinstance(entity, str) or not isinstance(boot, str):
-            return self._bad("entity and bootId are texts", source, number)
+        workload = line.get("workload") or ""
+        if not (isinstance(entity, str) and isinstance(boot, str) and isinstance(workload, str)):
+            return self._bad("entity, workload and bootId are texts", source, number)
         time = self._time(line.get("at"))
         if time is None:
             return self._bad(f"{line.get('at')!r} is no time with a zone", source, number)
@@ -108,36 +111,39 @@ class History:
         if time < self.since:
             self.counts["old"] += 1
         elif self._same_machine(node, line.get("uid"), time):
-            for metric, value in values.items():
-                self._sample(node, entity, metric, value, time, boot, source, number)
+            self._keep((node, entity, workload), values, time, boot, source, number)
         return None
 
-    def _sample(
-        self,
-        node: str,
-        entity: str,
-        metric: object,
-        value: object,
-        time: float,
-        boot: str,
-        source: str,
-        line: int | None,
-    ) -> None:
+    def _keep(self, about: About, values: Mapping, time: float, boot: str, source: str, number: int | None) -> None:
+        mine = self.series.setdefault(about, {})
+        boot_number = self._boots.setdefault(boot, len(self._boots))
+        kept = 0
+        for metric, value in values.items():
+            series = mine.get(metric)
+            if series is None or type(value) not in _NUMBERS or not 0 <= value < math.inf:
+                wrong = self._wrong(metric, value)
+                if wrong:
+                    self._bad(wrong, source, number)
+                if wrong is not None:
+                    continue
+                if series is None:
+                    series = mine[metric] = Series()
+            series.add(time, value, boot_number)
+            kept += 1
+        self.counts["samples"] += kept
+
+    def _wrong(self, metric: object, value: object) -> str | None:
+        """None where it counts, "" where it is to be left out without a word."""
         if value is None:
-            return
+            return ""
         if metric not in self.metrics:
             self.unknown[str(metric)] += 1
-        elif type(value) not in (int, float) or not math.isfinite(value):
-            self._bad(f"{metric}: {value!r} is no number", source, line)
-        elif value < 0 and self.metrics[metric].kind != "gauge":
-            self._bad(f"{metric}: a counter is never {value!r}", source, line)
-        else:
-            key = (node, entity, metric)
-            series = self.series.get(key)
-            if series is None:
-                series = self.series[key] = Series()
-            series.add(time, value, self._boots.setdefault(boot, len(self._boots)))
-            self.counts["samples"] += 1
+            return ""
+        if type(value) not in _NUMBERS or not math.isfinite(value):
+            return f"{metric}: {value!r} is no number"
+        if value < 0 and self.metrics[metric].kind != "gauge":
+            return f"{metric}: a counter is never {value!r}"
+        return None
 
     def _same_machine(self, node: str, uid: object, time: float) -> bool:
         if self.nodes is None:

@@ -132,14 +132,24 @@ def certification(runs: dict[str, list[str]], direction: str = "higher") -> list
             for node, ids in runs.items()
         ],
     }
-    about = {"categories": [{"name": "bandwidth", "metrics": {"host_to_device": {"direction": direction}}}]}
+    about = {
+        "categories": [
+            {"category": "bandwidth", "digest": "sha256:abc", "metrics": {"host_to_device": {"direction": direction}}}
+        ]
+    }
     return collected.of_certification(results, about, {"n1": {"bootId": "b1"}})
 
 
 def test_what_a_certification_measured_of_one_node_is_its_own():
     (found,) = certification({"n1": ["r1"]})
     assert found["worse"] == "down" and found["unit"] == "GB/s"
-    assert found["line"] == {"node": "n1", "at": "2026-11-20T00:00:00Z", "bootId": "b1", "value": 55.1}
+    assert found["line"] == {
+        "node": "n1",
+        "at": "2026-11-20T00:00:00Z",
+        "bootId": "b1",
+        "workload": "abc",
+        "value": 55.1,
+    }
     assert certification({"n1": ["r1"]}, "lower")[0]["worse"] == "up"
 
 

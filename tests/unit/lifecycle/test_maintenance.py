@@ -34,6 +34,7 @@ def finding(name: str, suggestion: str = "certify", metric: str = "bandwidth", e
     return {
         "node": name,
         "entity": entity,
+        "workload": "",
         "metric": metric,
         "suggestion": suggestion,
         "evidence": f"{metric} is worse",
@@ -42,7 +43,12 @@ def finding(name: str, suggestion: str = "certify", metric: str = "bandwidth", e
 
 def plan(names: list, nodes: dict, bounds: Bounds = ALL, unknown: tuple = (), **how: bool) -> dict:
     findings = [each if isinstance(each, dict) else finding(each) for each in names]
-    decision = {"findings": findings, "shifts": [], "unknown": [{"node": name, "why": ""} for name in unknown]}
+    decision = {
+        "findings": findings,
+        "stale": [],
+        "shifts": [],
+        "unknown": [{"node": name, "why": ""} for name in unknown],
+    }
     return maintenance.plan(decision, nodes, bounds, **how)
 
 

@@ -17,7 +17,8 @@ COUNTER, GAUGE, TOTAL = "ecc_correctable", "gpu_temperature", "remapped_rows_cor
 
 def cut(history, metric: str) -> list[float]:
     """Values of the windows of the one series, in order."""
-    (series,) = (series for key, series in history.series.items() if key[2] == metric)
+    (mine,) = history.series.values()
+    series = mine[metric]
     return list(windows(series, history.metrics[metric], NOW).values())
 
 
@@ -93,7 +94,7 @@ def test_null_is_not_told_and_an_unknown_metric_is_named():
     found = made.history()
     line = {"node": "n", "at": "2026-11-28T00:00:00+01:00", "values": {GAUGE: None, "gpu_temprature": 60}}
     found.add(line, "given")
-    assert not found.series and not found.problems
+    assert not found.counts["samples"] and not found.problems
     assert "did you mean 'gpu_temperature'" in found.unknown_words()[0]
 
 
