@@ -127,12 +127,12 @@ options:
     default: []
   fail_on:
     description:
-      - What the module fails for, after everything was done. V(failed) is a node that stays gated since it failed,
+      - What the module fails for, after everything was done. V(failing) is a node that stays gated since it failed,
         V(orphans) a gate that stands for no request, V(unwritten) something that could not be written, V(unreadable)
         a request that is no good.
     type: list
     elements: str
-    choices: [failed, orphans, unwritten, unreadable]
+    choices: [failing, orphans, unwritten, unreadable]
     default: [unwritten, unreadable]
   concurrency:
     description: How many nodes are written at a time.
@@ -192,7 +192,7 @@ msg:
   description: The pass in one line.
   returned: always
   type: str
-  sample: "enforce: 2 gated, 4 opened, 1 failed, 3 waiting; 1 certification to be run"
+  sample: "enforce: 2 gated, 4 opened, 1 failing, 3 waiting; 1 certification to be run"
 certifications:
   description: What is to be run now. Run again, it goes on where it was.
   returned: success
@@ -228,7 +228,7 @@ passed:
   type: list
   elements: str
   sample: []
-failed:
+failing:
   description: Nodes that failed and stay gated, with the request and why.
   returned: success
   type: list
@@ -280,7 +280,7 @@ counts:
   description: Numbers of all of these.
   returned: success
   type: dict
-  sample: {gated: 2, opened: 4, passed: 0, failed: 1, waiting: 3, gone: 0, orphans: 0, certifications: 1}
+  sample: {gated: 2, opened: 4, passed: 0, failing: 1, waiting: 3, gone: 0, orphans: 0, certifications: 1}
 """
 
 import json
@@ -321,7 +321,7 @@ MANAGER = "goodput-fleet"
 LOOKS = 3  # at what was just created and gated
 RELEASES = 3  # attempts to open a node that others write to meanwhile
 CHANGED = "somebody else wrote the node meanwhile"
-FAILURES = ["failed", "orphans", "unwritten", "unreadable"]
+FAILURES = ["failing", "orphans", "unwritten", "unreadable"]
 
 
 class Once:

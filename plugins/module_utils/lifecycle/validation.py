@@ -106,9 +106,15 @@ def _concluded(entry: dict, result: Mapping) -> None:
     elif result["open"]:
         entry.update(phase=OPENED, why="")
     else:
-        others = [f"gate {owner}" for owner in result["gates"]]
-        others += [each["key"] or each["kind"] for each in result["external"] if each["holds"]]
-        entry.update(phase=PASSED, why=f"stays closed for {', '.join(others)}")
+        entry.update(phase=PASSED, why=f"stays closed for {', '.join(others(result))}")
+
+
+def others(result: Mapping) -> list[str]:
+    """Who keeps a node closed whose gate was released. result: as gates report it."""
+    held = [each for each in result["external"] if each["holds"]]
+    return [f"gate {owner}" for owner in result["gates"]] + [
+        each["kind"] if each["kind"] == "cordon" else each["key"] or each["kind"] for each in held
+    ]
 
 
 def decide(

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle.validation import Plan
+from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle.validation import Plan, others
 
-_LISTS = ("gated", "opened", "passed", "failed", "waiting", "gone", "orphans")
+_LISTS = ("gated", "opened", "passed", "failing", "waiting", "gone", "orphans")
+_TOLD = ("made", "requests", "certifications", "unwritten", "unreadable")
 
 
 @dataclass
@@ -21,7 +22,7 @@ class Report:
     gated: list[str] = field(default_factory=list)
     opened: list[str] = field(default_factory=list)
     passed: list[str] = field(default_factory=list)
-    failed: list[dict] = field(default_factory=list)
+    failing: list[dict] = field(default_factory=list)
     waiting: list[dict] = field(default_factory=list)
     gone: list[dict] = field(default_factory=list)
     orphans: list[dict] = field(default_factory=list)
@@ -36,7 +37,7 @@ class Report:
 
     def take(self, plan: Plan, docs: Mapping[str, dict], planned: bool) -> None:
         """What a pass found; where it is only planned, also what it would do."""
-        self.failed, self.waiting, self.gone, self.orphans = plan.failed, plan.waiting, plan.gone, plan.orphans
+        self.failing, self.waiting, self.gone, self.orphans = plan.failed, plan.waiting, plan.gone, plan.orphans
         self._told, self.certifications, self.goes_on = plan.lines, plan.certifications, plan.goes_on
         for item in plan.done:
             self._add("opened" if item["open"] else "passed", item["node"], "proven")
@@ -68,8 +69,7 @@ class Report:
             elif result["open"]:
                 self._add("opened", want["node"], "passed and opened")
             else:
-                others = [*result["gates"], *(each["key"] or each["kind"] for each in result["external"])]
-                self._add("passed", want["node"], f"passed, and stays closed for {', '.join(others)}")
+                self._add("passed", want["node"], f"passed, and stays closed for {', '.join(others(result))}")
             self.changed = self.changed or result["changed"]
 
     def requests_of(self, docs: Iterable[Mapping], only: Collection[str]) -> None:
@@ -97,7 +97,7 @@ class Report:
             text += f"; {number} certification{'' if number == 1 else 's'} to be run"
         if self.unwritten:
             text += f"; not written: {'; '.join(self.unwritten[:5])}"
-        lists = {name: getattr(self, name) for name in (*_LISTS, "made", "requests", "certifications", "unwritten", "unreadable")}
+        lists = {name: getattr(self, name) for name in (*_LISTS, *_TOLD)}
         lines = [*self._lines, *self._told, *(f"not written: {each}" for each in self.unwritten)]
         return {
             **lists,
