@@ -153,7 +153,7 @@ lock_changes:
   description:
     - What the lock changes. C(change) is C(differs), C(missing) or C(added); C(kind) is C(added), C(removed),
       C(version), C(value), C(nodeFact), C(manifest), C(image), C(rendered), C(release), C(order), C(constraint),
-      C(check), C(criteria), C(catalog) or C(other).
+      C(check), C(criteria), C(catalog) or C(other). A check also has the C(effect) of RV(bound_changes).
   returned: success
   type: list
   elements: dict
@@ -379,6 +379,9 @@ def judge(module):
     lock_changes = lockdiff.diff(
         base, head, lockdiff.HARDWARE if params["hardware"] is None else params["hardware"], params["harmless"]
     )
+    for each in lock_changes:
+        if each["kind"] == "check":
+            each["effect"] = changes.effect_of_check(each)
     certifications, bound_changes = [], []
     for number, each in enumerate(params["certifications"]):
         sides = {

@@ -84,6 +84,15 @@ def _points(texts: list[str], compiled: list[expressions.Compiled | None], fleet
     ]
 
 
+def effect_of_check(change: Mapping) -> str:
+    """What the change of a recipe's check does to nodes; `change` {path, before, after, change} of lockdiff."""
+    if change["change"] != "differs":
+        return TIGHTER if change["change"] == "added" else LOOSER
+    if not change["path"].endswith(".expression"):
+        return OTHER
+    return effect(change["before"], change["after"]) or "none"
+
+
 def _change(category: str, path: str, before: object, after: object, effect_: str) -> dict:
     return {"category": category, "path": path, "before": before, "after": after, "effect": effect_}
 

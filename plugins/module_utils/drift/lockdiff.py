@@ -5,7 +5,8 @@
 
     changes = diff(lock of the main branch, lock of the pull request)
 
-Locks that differ give at least one change; one cause gives one change. Secrets leave as `(redacted)`.
+Locks that differ in more than the layer a constraint or check comes from give at least one change; one cause gives
+one. Secrets leave as `(redacted)`.
 """
 
 from __future__ import annotations
@@ -223,7 +224,7 @@ def _whole(before: Mapping, after: Mapping) -> Iterator[dict]:
     """What belongs to no component."""
     for kind, key in (("constraint", "constraints"), ("check", "checks")):
         sides = [
-            {one["name"]: {k: v for k, v in one.items() if k != "name"} for one in spec.get(key) or ()}
+            {one["name"]: {k: v for k, v in one.items() if k not in ("name", "from")} for one in spec.get(key) or ()}
             for spec in (before, after)
         ]
         for item in differences(*sides, key):

@@ -51,11 +51,11 @@ def _short(review: Mapping) -> list[str]:
     again = sum(each["recertify"] for each in changes)
     calls = f", of which {again} {'call' if again > 1 else 'calls'} for a new certification" if again else ""
     lines = [f"Recipe: {_many(len(changes), 'change')}{calls}" if changes else "Recipe: no change"]
-    loosened = sum(each["effect"] == "loosened" for each in bounds)
+    loosened = sum(each.get("effect") == "loosened" for each in [*bounds, *changes])
     if bounds:
-        lines.append(
-            f"Certification: {_many(len(bounds), 'change')}" + (f", 🟠 **{loosened} loosened**" if loosened else "")
-        )
+        lines.append(f"Certification: {_many(len(bounds), 'change')}")
+    if loosened:
+        lines.append(f"🟠 **{_many(loosened, 'bound or test', 'bounds or tests')} loosened**")
     drift = review["drift"]
     lines.append(f"Drift: {drift['spec']['status'].replace('_', ' ')}" if drift else "Drift: not looked at")
     lines.append(f"To certify again: {_cost(review)}")
@@ -84,7 +84,8 @@ def _recipe(changes: list[Mapping]) -> list[str]:
     for each in changes:
         what = code(each["path"]) if each["path"] else {"added": "added", "removed": "removed"}[each["kind"]]
         before, after = _sides(each, each["change"])
-        rows.append([code(each["component"]) or "the recipe", what, before, after, plain(each["why"]) or "no"])
+        told = _effect(each["effect"]) if "effect" in each else plain(each["why"]) or "no"
+        rows.append([code(each["component"]) or "the recipe", what, before, after, told])
     return lines + _table(["Component", "What", "Before", "After", "Certify again"], rows)
 
 
@@ -102,7 +103,7 @@ def _bounds(changes: list[Mapping]) -> list[str]:
                 where,
                 what,
                 *_sides(each, change),
-                _EFFECTS.get(each["effect"], each["effect"]),
+                _effect(each["effect"]),
             ]
         )
     head = ["Certification", "Category", "What", "Before", "After", "For nodes"]
@@ -148,6 +149,10 @@ def _value(value: object) -> str:
     return code(text if len(text) <= LONGEST else f"{text[:LONGEST]}…")
 
 
+def _effect(effect: str) -> str:
+    return _EFFECTS.get(effect, effect)
+
+
 def _names(names: Iterable[str]) -> str:
     names = sorted(names)
     shown, more = names[: markdown.NAMES], len(names) - markdown.NAMES
@@ -162,5 +167,5 @@ def _table(head: list[str], rows: list[list[str]]) -> list[str]:
     return [*lines, ""]
 
 
-def _many(count: int, word: str) -> str:
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+def _many(count: int, word: str, words: str = "") -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {words or word + 's'}"

@@ -114,6 +114,21 @@ def test_a_certification_without_one_before_is_new():
     assert {each["effect"] for each in changes.diff(None, document())} == {"new"}
 
 
+@pytest.mark.parametrize(
+    ("change", "path", "before", "after", "effect"),
+    [
+        ("differs", "checks.nccl.expression", "value >= 300", "value >= 250", "loosened"),
+        ("differs", "checks.nccl.expression", "value >= 300", "300 <= value", "none"),
+        ("differs", "checks.nccl.unit", "GB/s", "Gb/s", "changed"),
+        ("missing", "checks.nccl", {"expression": "value >= 300"}, None, "loosened"),
+        ("added", "checks.nccl", None, {"expression": "value >= 300"}, "tightened"),
+    ],
+)
+def test_a_check_of_the_recipe(change, path, before, after, effect):
+    row = {"change": change, "path": path, "before": before, "after": after}
+    assert changes.effect_of_check(row) == effect
+
+
 def test_a_part_of_the_nodes_keeps_the_target():
     part = subset.of(document(), ["gpu-2", "gpu-1"])
     assert part["spec"]["target"] == {"nodeSelector": {"pool": "a"}, "nodeNames": ["gpu-1", "gpu-2"]}

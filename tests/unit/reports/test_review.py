@@ -98,8 +98,21 @@ def test_a_change_and_what_it_calls_for():
 
 def test_a_loosened_bound_stands_on_top_and_in_its_row():
     text = page(bound_changes=[BOUND])
-    assert "🟠 **1 loosened**" in text.partition("## Recipe")[0]
+    assert "🟠 **1 bound or test loosened**" in text.partition("## Recipe")[0]
     assert cells(text, "`driver`")[3:] == ["`value >= 300`", "–", "🟠 loosened"]
+
+
+def test_a_check_of_the_recipe_that_is_loosened():
+    check = {
+        **CHANGE,
+        "component": "",
+        "kind": "check",
+        "path": "checks.nccl.expression",
+        "why": "",
+        "effect": "loosened",
+    }
+    text = page(lock_changes=[check])
+    assert "1 bound or test loosened" in text and cells(text, "the recipe")[4] == "🟠 loosened"
 
 
 def test_nothing_and_null_are_told_apart():
