@@ -36,8 +36,30 @@ def folders(tree: Tree) -> list[str]:
     return sorted(found)
 
 
-def check(tree: Tree, finding: Finding, folder: str = "", world_size: int | None = None) -> None:
-    """The files in `folder` (those of one tag). Model states say how many partitions there have to be."""
+def check_all(
+    tree: Tree, finding: Finding, world_size: int | None = None, named: bool = False, needs_pointer: bool = False
+) -> None:
+    """All of DeepSpeed's folders in the tree.
+
+    `named`: a pointer, written when the save was over, names the tree. A pointer within the tree has to name one of
+    the folders; `needs_pointer`: one has to be there.
+    """
+    tags = folders(tree)
+    pointer = POINTERS[0]
+    if pointer in tree.files:
+        with finding.reading(pointer):
+            tag = tree.read(pointer, 4096).decode("utf-8", "replace").strip()
+            if tag not in tags:
+                raise Damaged(f"names {tag[:80]!r}, which is not there" if tag else "is empty")
+            named = True
+    elif needs_pointer:
+        finding.fault(f"{pointer} is missing, which names DeepSpeed's directory")
+    for tag in tags:
+        _check(tree, finding, tag, world_size, named)
+
+
+def _check(tree: Tree, finding: Finding, folder: str, world_size: int | None, named: bool) -> None:
+    """The files of one tag. Model states say how many partitions there have to be."""
     start = f"{folder}/" if folder else ""
     models: set[int] = set()
     zero: dict[str, dict[int, set[int]]] = {"model": defaultdict(set), "optim": defaultdict(set)}
@@ -66,7 +88,8 @@ def check(tree: Tree, finding: Finding, folder: str = "", world_size: int | None
     _contiguous(finding, "layer files of model part", set().union(*layers.values()))
     if _stage(said) and not zero["optim"]:
         finding.fault("the optimizer's partitions are missing")
-    if wanted is None:
+    finding.proved = named or wanted is not None
+    if not finding.proved:
         finding.doubt("how many partitions there have to be cannot be read")
     if world_size and zero["optim"]:
         found = sum(map(len, zero["optim"].values()))

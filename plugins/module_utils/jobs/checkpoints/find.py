@@ -12,6 +12,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.jobs.checkpoints imp
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import NotFound, Unavailable
 
 DEPTH = 3
+FEW = 64  # directories with numbers for names are looked into before they are taken for checkpoints, if so few
 MOST_LISTED = 20_000  # directories that are opened to look for checkpoints in them
 
 
@@ -23,6 +24,7 @@ class Candidate:
     step: int | None
     mtime: float = 0.0  # of the directory or file; only told apart where there is no step
     members: tuple[str, ...] = ()
+    apart: bool = False  # other checkpoints lie below it
 
     @property
     def name(self) -> str:
@@ -102,17 +104,23 @@ def _look(found: Found) -> None:
         for name in POINTERS:
             if name in files:
                 found.pointers.append(os.path.join(place, name))
-        top = place == found.root
-        if names.strong(named) or (top and names.sure(os.path.basename(place))):
+        own = place == found.root and names.sure(os.path.basename(place))
+        apart = not own and any(names.sure(name) and not names.inner(name, named) for name in folders)
+        if own or (names.strong(named) and not apart):
             found.candidates.append(_candidate(place))
             continue
-        if names.weak(named):
-            found.candidates.append(_candidate(place))
+        if names.strong(named) or names.weak(named):
+            # Hugging Face's Trainer leaves the final model in the directory of its checkpoints.
+            found.candidates.append(_candidate(place, apart=True))
         else:
             found.candidates.extend(_singles(place, files))
         marked = {name.removesuffix(nemo.MARKER) for name in named if name.endswith(nemo.MARKER)}
+        numbered = [name for name in folders if names.likely(name) and not names.sure(name)]
         for name in folders:
             path = os.path.join(place, name)
+            if name in numbered and len(numbered) <= FEW and depth < DEPTH and _holds_others(path):
+                waiting.append((path, depth + 1))
+                continue
             if name in marked or names.likely(name) or (names.unfinished(name) and names.step(name) is not None):
                 found.candidates.append(_candidate(path))
             elif depth < DEPTH:
@@ -135,7 +143,25 @@ def _singles(place: str, files: list[str]) -> list[Candidate]:
     return found
 
 
-def _candidate(path: str) -> Candidate:
+def _holds_others(path: str) -> bool:
+    """Whether a directory with a number for a name is one of a run or a trial, with checkpoints below it."""
+    inner = _listing(path)
+    if names.strong(inner):
+        return False
+    if any(names.sure(name) for name in inner):
+        return True
+    below = (_listing(os.path.join(path, name)) for name in sorted(inner)[:FEW])
+    return any(not names.strong(entries) and any(map(names.likely, entries)) for entries in below)
+
+
+def _listing(path: str) -> set[str]:
+    try:
+        return set(os.listdir(path))
+    except OSError:
+        return set()  # a file, or said when it is read
+
+
+def _candidate(path: str, apart: bool = False) -> Candidate:
     name = os.path.basename(path)
     step = names.step(name)
     mtime = 0.0
@@ -144,4 +170,4 @@ def _candidate(path: str) -> Candidate:
             mtime = os.stat(path).st_mtime
         except OSError:
             mtime = 0.0
-    return Candidate(path, step, mtime)
+    return Candidate(path, step, mtime, apart=apart)

@@ -27,6 +27,8 @@ class Finding:
         self.doubts: list[str] = []
         # The file whose presence tells that the save came to its end, by name in the tree.
         self.marker: str | None = None
+        # The files themselves tell that they are all, whenever they were written.
+        self.proved = False
         # Files whose number or names may change from one save to the next, since something inside accounts for them.
         self.accounted: set[str] = set()
 

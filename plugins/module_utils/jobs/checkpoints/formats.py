@@ -59,8 +59,8 @@ def of(tree: Tree) -> str | None:
     return None
 
 
-def check(tree: Tree, form: str | None, world_size: int | None = None) -> Finding:
-    """Everything that can be said about the checkpoint from its own files."""
+def check(tree: Tree, form: str | None, world_size: int | None = None, named: bool = False) -> Finding:
+    """Everything that can be said about the checkpoint from its own files; `named`: a pointer names it."""
     finding = Finding()
     tensors = contents.check(tree, finding)
     if form == dcp.FORMAT:
@@ -69,12 +69,11 @@ def check(tree: Tree, form: str | None, world_size: int | None = None) -> Findin
     elif form == megatron.DIST:
         megatron.check_dist(tree, finding)
     elif form == megatron.LEGACY:
-        megatron.check_legacy(tree, finding)
+        megatron.check_legacy(tree, finding, named)
     elif form == nemo.FORMAT:
         nemo.check(tree, finding)
     elif form == deepspeed.FORMAT:
-        for folder in deepspeed.folders(tree):
-            deepspeed.check(tree, finding, folder, world_size)
+        deepspeed.check_all(tree, finding, world_size, named)
     elif form == huggingface.FORMAT:
         huggingface.check(tree, finding, tensors, world_size)
     elif form == orbax.FORMAT:
@@ -82,8 +81,10 @@ def check(tree: Tree, form: str | None, world_size: int | None = None) -> Findin
     elif form == single.SAFETENSORS:
         huggingface.check_weights(tree, finding, tensors)
         single.check(tree, finding)
+        finding.proved = True
     elif form == single.TORCH:
         single.check(tree, finding)
+        finding.proved = len(tree.files) == 1
     else:
         finding.fault("is empty" if not tree.files else "holds none of a checkpoint's files")
     return finding

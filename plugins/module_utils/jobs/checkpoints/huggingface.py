@@ -48,8 +48,9 @@ def check(tree: Tree, finding: Finding, tensors: dict[str, set[str]], world_size
     for folder in distributed:
         dcp.check(tree, finding, folder)
     engine = [folder for folder in deepspeed.folders(tree) if folder]
-    for folder in engine:
-        deepspeed.check(tree, finding, folder, world_size)
+    if engine:
+        deepspeed.check_all(tree, finding, world_size, needs_pointer=True)
+    finding.proved = bool(tensors) and not distributed and not engine
     if not weights(tree) and not distributed and not engine:
         finding.fault("the weights are missing")
     if "config.json" not in tree.files and "adapter_config.json" not in tree.files and weights(tree):

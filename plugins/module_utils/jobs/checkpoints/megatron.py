@@ -52,17 +52,21 @@ def check_dist(tree: Tree, finding: Finding, folder: str = "") -> None:
         finding.doubt(f"{start}common.pt is missing, and .metadata names nothing in its place")
 
 
-def check_legacy(tree: Tree, finding: Finding) -> None:
-    """One directory per model part, each with its model and, where it is distributed, its optimizer."""
+def check_legacy(tree: Tree, finding: Finding, named: bool = False) -> None:
+    """One directory per model part, each with its model and, where it is distributed, its optimizer.
+
+    `named`: the tracker, written when the save was over, names this iteration.
+    """
     there = parts(tree)
     missing = sorted(part for part in there if not any(f"{part}/{name}" in tree.files for name in _MODEL))
     if missing:
         finding.fault(f"{listed(missing)}: the model file is missing")
     arguments = _arguments(tree, finding, there)
+    finding.proved = named or bool(arguments)
     expected = _expected(there, arguments)
     if expected - there:
         finding.fault(f"{listed(sorted(expected - there))} missing, of {len(expected)} model parts")
-    elif not arguments:
+    elif not finding.proved:
         finding.doubt("the number of model parts is not told by the checkpoint")
     having = {part for part in there if any(f"{part}/{name}" in tree.files for name in _OPTIMIZER)}
     needed = arguments.get("use_distributed_optimizer") is True and arguments.get("no_save_optim") is not True

@@ -21,7 +21,7 @@ _LIKELY = re.compile(
     re.I,
 )
 _UNFINISHED = re.compile(
-    r".*\.orbax-checkpoint-tmp.*|tmp[-_.].*|[._]?te?mp[-_.]?.*\d+.*|.*[-_.](?:tmp|temp|partial|incomplete)(?:[-_.]?\w+)?",
+    r".*\.orbax-checkpoint-tmp.*|[._]?tmp[-_.].*|.*[-_.](?:tmp|temp|partial|incomplete)|.*[-_.]tmp[-_.]?\w+",
     re.I,
 )
 SINGLE = (".safetensors", ".pt", ".pth", ".ckpt")
@@ -51,6 +51,11 @@ def step(name: str) -> int | None:
 def sure(name: str) -> bool:
     """Whether a directory called so is a checkpoint or the remains of one."""
     return bool(_SURE.fullmatch(name))
+
+
+def inner(name: str, beside: set[str]) -> bool:
+    """Whether a directory, `sure` by its name, is a part of the checkpoint that the entries `beside` it make up."""
+    return name.startswith("global_step") and "trainer_state.json" in beside
 
 
 def likely(name: str) -> bool:

@@ -16,7 +16,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.jobs.checkpoints.fin
 
 
 class Inert:
-    """An object or class that a pickle names: its name, and the state it was given (full reading only)."""
+    """An object that a pickle names: its class's name, and the state it was given (full reading only)."""
 
     __slots__ = ("name", "state")
 
@@ -25,8 +25,15 @@ class Inert:
         self.state: object = None
 
 
+class _Class:
+    __slots__ = ("any", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.any = Inert(name)
+
+
 OPAQUE = Inert("")
-_MARK = object()
 _U16 = struct.Struct("<H").unpack_from
 _U32 = struct.Struct("<I").unpack_from
 _I32 = struct.Struct("<i").unpack_from
@@ -77,14 +84,14 @@ def _run(data, built, named, pos):
     pop = stack.pop
     memo: dict[int, object] = {}
     memoized = 0
-    classes: dict[str, Inert] = {}
+    classes: dict[str, _Class] = {}
     marks: list[int] = []
 
     def glob(name):
         if name not in classes:
             if named:
                 named(name)
-            classes[name] = Inert(name)
+            classes[name] = _Class(name)
         return classes[name]
 
     def since_mark():
@@ -98,7 +105,7 @@ def _run(data, built, named, pos):
         pos += 1
         if op == 0x94:  # MEMOIZE
             top = stack[-1]
-            if not lean or type(top) is str or type(top) is Inert:
+            if not lean or type(top) is str or type(top) is _Class:
                 memo[memoized] = top
             memoized += 1
         elif op == 0x68:  # BINGET
@@ -188,7 +195,7 @@ def _run(data, built, named, pos):
             index = data[pos] if op == 0x71 else _U32(data, pos)[0]
             pos += 1 if op == 0x71 else 4
             top = stack[-1]
-            if not lean or type(top) is str or type(top) is Inert:
+            if not lean or type(top) is str or type(top) is _Class:
                 memo[index] = top
         elif op == 0x5D:  # EMPTY_LIST
             push([])
@@ -255,8 +262,10 @@ def _run(data, built, named, pos):
             text = line.decode("utf-8", "replace")
             if op == 0x46:
                 push(float(text))
-            elif op in (0x53, 0x56):
+            elif op == 0x53:
                 push(text.strip("'\""))
+            elif op == 0x56:
+                push(line.decode("raw-unicode-escape"))
             else:
                 push(int(text.rstrip("L")))
         elif op in (0x67, 0x70):  # GET, PUT
@@ -278,11 +287,12 @@ def _run(data, built, named, pos):
 
 
 def _new(cls: object, lean: bool) -> object:
-    name = cls.name if type(cls) is Inert else ""
-    if name in _ORDERED:
+    if type(cls) is not _Class:
+        return OPAQUE
+    if cls.name in _ORDERED:
         return {}
     # Without its state one object of a class is as good as another.
-    return cls if lean and name else Inert(name)
+    return cls.any if lean else Inert(cls.name)
 
 
 def _text(value: object) -> str:

@@ -20,6 +20,12 @@ def read(paths: list[str], documents: list[dict], judge: Callable[[str], dict | 
     return [_read(path, known, judge) for path in sorted(paths)]
 
 
+def named(paths: list[str]) -> set[str]:
+    """Paths of the checkpoints that pointers name, whether they are there or not."""
+    answers = (_read(path, {}, lambda path: None) for path in paths)
+    return {answer["names"] for answer in answers if answer["names"]}
+
+
 def _read(path: str, known: dict[str, dict], judge: Callable[[str], dict | None]) -> dict:
     answer = {"path": path, "names": None, "complete": None, "why": ""}
     try:

@@ -112,6 +112,7 @@ class Look:
         self.settle = settle
         self.world_size = world_size
         self.now = now
+        self.named = pointers.named(found.pointers)
         self.kept: dict[str, Examined | None] = {}
 
     def examine(self, index: int) -> Examined | None:
@@ -141,9 +142,9 @@ class Look:
         leftover = names.unfinished(candidate.name)
         if form is None and held.files and not names.sure(candidate.name) and not leftover:
             return None
-        if self.only and form not in self.only:
+        if self.only and form is not None and form not in self.only:
             return None
-        finding = formats.check(held, form, self.world_size)
+        finding = formats.check(held, form, self.world_size, candidate.path in self.named)
         if leftover and orbax.UNFINISHED not in candidate.name:
             finding.fault("has the name of a save that is not over")
         self._settled(held, finding)
@@ -151,7 +152,7 @@ class Look:
 
     def _tree(self, candidate: find.Candidate) -> tree.Tree:
         if not candidate.members:
-            return tree.read(candidate.path, self.found.within)
+            return tree.read(candidate.path, self.found.within, skip=names.likely if candidate.apart else None)
         held = tree.Tree(candidate.path)
         for member in candidate.members:
             part = tree.read(os.path.join(os.path.dirname(candidate.path), member), self.found.within)
@@ -166,6 +167,8 @@ class Look:
         marker = held.files.get(finding.marker or "")
         if finding.faults:
             finding.doubt("may still be being written, its newest file is from just now")
+        elif marker is None and finding.proved:
+            return
         elif marker is None:
             finding.doubt(f"its newest file was written {max(0, self.now - newest):.0f} s ago, it may not be the last")
         elif newest > marker.mtime + _SKEW:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
@@ -78,8 +78,11 @@ def inside(path: str, root: str) -> bool:
     return path == root or path.startswith(root.rstrip("/") + "/")
 
 
-def read(path: str, within: str) -> Tree:
-    """The tree below `path`; `within` is the real path that links may not leave. A file is a tree of its own."""
+def read(path: str, within: str, skip: Callable[[str], bool] | None = None) -> Tree:
+    """The tree below `path`; `within` is the real path that links may not leave. A file is a tree of its own.
+
+    Directories right below `path` whose names `skip` are left out.
+    """
     tree = Tree(path)
     if os.path.isfile(path):
         name = os.path.basename(path)
@@ -97,6 +100,8 @@ def read(path: str, within: str) -> Tree:
                     if len(tree.files) + len(tree.folders) + len(tree.unseen) >= MOST_FILES:
                         tree.unseen[""] = f"has more than {MOST_FILES} files"
                         return tree
+                    if not folder and skip and skip(name):
+                        continue
                     if entry.is_dir(follow_symlinks=False):
                         tree.folders.add(name)
                         waiting.append((name, os.path.join(place, entry.name)))
