@@ -162,14 +162,14 @@ def select(nodes: list[Node], target: Mapping) -> tuple[list[Node], dict[str, st
     names = target.get("nodeNames")
     if not names:
         return found, {}
-    known, fitting = {node.name for node in nodes}, {node.name for node in found}
+    known, fitting, wanted = {node.name for node in nodes}, {node.name for node in found}, set(names)
     rest = ", ".join(part for part in target if part != "nodeNames")
     others = {
         name: f"does not fit the rest of the target: {rest}" if name in known else UNKNOWN
         for name in names
         if name not in fitting
     }
-    return [node for node in found if node.name in set(names)], others
+    return [node for node in found if node.name in wanted], others
 
 
 def left_by(nodes: list[Node], target: Mapping) -> list[str]:
