@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.integration import driver_site, modules
+from tests.integration import driver_site, fixtures_crds, modules
 from tests.simfleet import EmbeddedCluster, gpuwork
 from tests.simfleet.api import wait_until
 from tests.standin import locks
@@ -47,6 +47,7 @@ class Site:
 
     def __init__(self, cluster: EmbeddedCluster, folder: Path):
         self.cluster, self.api, self.fleet, self.folder = cluster, cluster.api, cluster.fleet, folder
+        self.account = account(cluster)
         (folder / "change.yml").write_text(CHANGE)
         for driver in (OLD, NEW, NEXT):
             pins = {"driver": {"valuesPath": "driver.version", "value": driver}}
@@ -66,8 +67,7 @@ class Site:
             "driver_update_change_timeout": 20,
             "driver_update_interval": 0.3,
             "driver_update_evidence_dir": str(self.folder / "evidence"),
-            "driver_update_records_dir": str(self.folder / "records"),
-            "driver_update_kubeconfig": str(self.cluster.kubeconfig),
+            "driver_update_kubeconfig": str(self.account),
             "driver_update_retries": 0,
             "site_python": sys.executable,
             "site_root": str(ROOT),
@@ -113,8 +113,7 @@ class Site:
 
     def access(self, **more) -> dict:
         return {
-            "kubeconfig": str(self.cluster.kubeconfig),
-            "records_dir": str(self.folder / "records"),
+            "kubeconfig": str(self.account),
             "max_unavailable": "100%",
             "max_unavailable_per_domain": "50%",
             "wave": "50%",
@@ -143,6 +142,19 @@ class Site:
     def forget(self) -> None:
         for name in self.fleet.names():
             self.api.patch(f"/api/v1/nodes/{name}", {"metadata": {"annotations": {driver_site.CHANGES: None}}})
+
+
+def account(cluster: EmbeddedCluster) -> Path:
+    """A kubeconfig with the rights that the collection's files give, and no others."""
+    for name in ("reader", "drain", "revalidate", "driver_update"):
+        for item in yaml.safe_load((ROOT / f"gitops/rbac/{name}.yaml").read_text())["items"]:
+            metadata = item["metadata"]
+            group = "api/v1" if item["apiVersion"] == "v1" else f"apis/{item['apiVersion']}"
+            space = f"/namespaces/{metadata['namespace']}" if "namespace" in metadata else ""
+            cluster.api.apply(f"/{group}{space}/{item['kind'].lower()}s/{metadata['name']}", item)
+    path = "/api/v1/namespaces/goodput-fleet/serviceaccounts/goodput-fleet-driver-update/token"
+    answer = cluster.api.create(path, {"spec": {"expirationSeconds": 3600}})
+    return cluster.access.with_token("driver-update", answer["status"]["token"])
 
 
 class Watcher:
@@ -183,6 +195,7 @@ def site(show, tmp_path_factory) -> Iterator[Site]:
             running.api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
         account = "/api/v1/namespaces/goodput-certify/serviceaccounts/default"
         wait_until(lambda: running.api.find(account), 20, account)
+        fixtures_crds.install(running.api)
         gpuwork.seed(running, seconds=0.1)
         yield Site(running, tmp_path_factory.mktemp("site"))
 
@@ -208,8 +221,8 @@ def test_killed_in_the_second_wave_and_run_again(site):
     """Meanwhile a node goes, and another one is made anew under its name."""
     site.forget()
     with Watcher(site) as watcher:
-        running = site.start(NEXT, site_pause="0.3")
-        wait_until(lambda: sum(site.changes().values()) >= RACK + 4, 200, "the second wave is under way", pause=0.1)
+        running = site.start(NEXT, site_pause="0.3", driver_update_canary=0)
+        wait_until(lambda: sum(site.changes().values()) >= RACK + 4, 250, "the second wave is under way", pause=0.1)
         os.killpg(running.pid, signal.SIGKILL)
         running.wait()
         left = site.gates()
@@ -217,7 +230,7 @@ def test_killed_in_the_second_wave_and_run_again(site):
         gone, renewed = changed[0], changed[1]
         made_anew = renew(site, renewed)
         site.fleet.delete([gone])
-        code, printed = site.update(NEXT)
+        code, printed = site.update(NEXT, driver_update_canary=0)
     assert code == 0, printed[-3000:]
     assert watcher.looks > 10 and max(watcher.most.values()) <= BOUND, watcher.most
     assert site.drivers() == {NEXT: 2 * RACK - 1} and site.gates() == {}
@@ -235,3 +248,21 @@ def renew(site: Site, name: str) -> str:
     fresh["spec"] = {"providerID": node["spec"]["providerID"] + "-anew"}
     fresh["status"]["nodeInfo"]["bootID"] = f"another-{time.time_ns()}"
     return site.api.create("/api/v1/nodes", fresh)["metadata"]["uid"]
+
+
+def test_a_driver_changed_behind_our_back_is_found_and_asked_for(site):
+    """By the drift of nodes against the lock; nothing else in the fleet is asked for."""
+    lock = max((OLD, NEXT), key=lambda driver: site.drivers()[driver])
+    others = site.fleet.names()[3:5]
+    for name in others:
+        site.fleet.set_driver(name, "575.57.08")
+    access = {"kubeconfig": str(site.account)}
+    drift = modules.run("drift_info", {**access, "lock": str(site.folder / f"{lock}.yaml"), "fail_on": []})
+    assert drift["recertify"] == others, drift["msg"]
+    asked = {"reason": "changed", "tests": [LEVEL_1], "drift": drift["report"]}
+    made = modules.run("validation_request", {**access, **asked})
+    assert not made["failed"] and [each["name"] for each in made["request"]["spec"]["nodes"]] == others, made
+    plan = site.plan(lock)
+    assert plan["nodes"] == others and plan["pending"] == 2, plan["lines"]
+    for name in others:
+        site.fleet.set_driver(name, lock)

@@ -152,7 +152,7 @@ def _with_target(
             return State("up") if retry and not held else State("failed", why)
         certified = node["certified"]
         return State("validated") if certified["valid"] else State("current", certified["why"])
-    if node["certified"]["valid"] and not gated:
+    if node["certified"]["valid"] and not gated and (own or not mark):  # what another roll-out began may go on yet
         return State("proven", "", mark, own)
     waiting = [each for each in asked if each.open]
     if not waiting:

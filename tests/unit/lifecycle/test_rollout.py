@@ -70,6 +70,18 @@ CASES = {
         "wave",
         {"release": ["n"]},
     ),
+    "going back from a change that may go on": (
+        node("n", NEW, maintenance("/changing", roll_out=OTHER), certified=True),
+        [],
+        "wave",
+        {"validate": ["n"]},
+    ),
+    "going back before a change": (
+        node("n", NEW, maintenance(roll_out=OTHER), certified=True),
+        [],
+        "wave",
+        {"release": ["n"]},
+    ),
     "validated": (node("n", NEW, certified=True), [request([node("n")], "Opened")], "done", {}),
     "passed, somebody else holds it": (
         node("n", NEW, VALIDATION, gate("quarantine")),
