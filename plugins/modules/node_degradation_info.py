@@ -28,12 +28,12 @@ options:
     description:
       - Files with lines of JSON, and directories with such files that end in C(.jsonl).
       - A line has C(node), C(at) (a time with its zone) and C(values) (a map of metrics), and may have C(entity) (the
-        UUID of a GPU, the port of a NIC), C(workload), C(bootId) and C(uid) of the node. Instead of C(values),
-        C(metric) and C(value) will do.
+        UUID of a GPU, the port of a NIC), C(workload), C(bootId), and C(uid) or C(machineId) of the node. Instead of
+        C(values), C(metric) and C(value) will do.
       - What was measured under different workloads is never compared. Step times need it, such as the name of the model
         and its number of nodes, or else each new job is a change of all its nodes.
       - Lines that cannot be read are told, and cost no other. Lines of an earlier node of the same name are left out,
-        which are those with another C(uid), and those without one that are older than the node.
+        which are those with another C(uid) or C(machineId), and those with neither that are older than the node.
     type: list
     elements: path
     default: []
@@ -369,7 +369,7 @@ class Look:
         raw = gates.read_nodes(client, self.params["selector"])
         raw = {name: node for name, node in raw.items() if self.params["selector"] or is_gpu_node(node)}
         nodes = {name: self.facts(node) for name, node in raw.items()}
-        history = self.history(nodes)
+        history = self.history(raw, nodes)
         places = {name: self.place(raw[name], node) for name, node in nodes.items()}
         decision = degradation.decide(history, places, self.now.timestamp(), self.settings)
         pods = users(client) if decision["findings"] else {}
@@ -395,10 +395,13 @@ class Look:
         product = node["product"] or labels.get(INSTANCE_TYPE) or ""
         return {"product": product, "role": labels.get(self.params["role_label"], ""), "domain": node["domain"]}
 
-    def history(self, nodes: dict[str, dict]) -> History:
-        machines = {
-            name: {"uid": node["uid"], "created": seconds(node["created"]) or 0.0} for name, node in nodes.items()
-        }
+    def machine(self, raw: dict, node: dict) -> dict:
+        info = (raw.get("status") or {}).get("nodeInfo") or {}
+        machine_id, created = info.get("machineID") or "", seconds(node["created"]) or 0.0
+        return {"uid": node["uid"], "machineId": machine_id, "created": created}
+
+    def history(self, raw: dict[str, dict], nodes: dict[str, dict]) -> History:
+        machines = {name: self.machine(raw[name], node) for name, node in nodes.items()}
         history = History(self.metrics, self.now.timestamp(), self.params["keep_days"] * DAY, machines)
         history.read(self.params["history"])
         for number, line in enumerate(self.params["samples"], 1):
@@ -413,8 +416,12 @@ class Look:
         if problems:
             self.module.warn(f"evidence that is left out: {problems[0]}")
             return
-        parts = [document(folder, name) for name in ("results.json", "certification.json", "inventory.json")]
-        for one in collected.of_certification(*parts):
+        results, about, inventory = (
+            document(folder, name) for name in ("results.json", "certification.json", "inventory.json")
+        )
+        ids = {run for row in results.get("rows") or () for run in row["runs"]}
+        runs = {run: document(folder, "runs", run, "run.json") for run in ids}
+        for one in collected.of_certification(results, about, runs, inventory):
             name, metric = metrics_.of_certification(one["category"], one["metric"], one["unit"], one["worse"])
             if self.params["metrics"].get(name, metric) is not None:
                 history.metrics.setdefault(name, metric)
@@ -459,9 +466,9 @@ def folders(base: str) -> list[str]:
     return [folder for folder in found if os.path.isfile(os.path.join(folder, evidence.MANIFEST))]
 
 
-def document(folder: str, name: str) -> dict:
-    """Of evidence that was verified."""
-    path = os.path.join(folder, name)
+def document(folder: str, *parts: str) -> dict:
+    """Of evidence that was verified; nothing where there is none."""
+    path = os.path.join(folder, *parts)
     if not os.path.isfile(path):
         return {}
     with open(path, encoding="utf-8") as file:

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import yaml
+from ansible_collections.goodput.fleet.plugins.module_utils.certification.evidence import Evidence
 
 from tests.integration import modules
 from tests.integration.fixtures_crds import install
@@ -158,6 +159,44 @@ def test_bad_input_is_one_message_and_bad_lines_are_told(cluster, history):
     (history / "torn.jsonl").write_text('{"node": "gpu-0001", "at"')
     torn = look(cluster, history)
     assert not torn["failed"] and torn["unreadable"][0]["line"] == 1 and "torn.jsonl" in str(torn["warnings"])
+
+
+def certified(cluster: EmbeddedCluster, folder: Path) -> None:
+    """Seven weekly certifications; on SLOW, the bandwidth was lower in the last two."""
+    test = {"digest": "sha256:abc", "metrics": {"host_to_device": {"direction": "higher"}}}
+    category = {"name": "memory", "test": "bandwidth/nvbandwidth", "resolved": {"h100": test}}
+    inventory = {
+        node["metadata"]["name"]: {"machineId": node["status"]["nodeInfo"]["machineID"]}
+        for node in cluster.api.list("/api/v1/nodes")
+    }
+    for week in range(7):
+        about = {"metadata": {"name": f"week-{week}"}, "spec": {"target": {}}}
+        with Evidence.open(str(folder), about, [category], inventory) as evidence:
+            rows = []
+            for number, node in enumerate(inventory):
+                run = {"id": f"{number:012x}", "nodes": [node], "accelerator": "h100"}
+                evidence.record(run, {}, {}, {}, {})
+                value = 41.0 if node == SLOW and week < 2 else 55.0 + number / 100
+                metrics = {"host_to_device": {"value": value, "unit": "GB/s"}}
+                rows.append({"node": node, "category": "memory", "runs": [run["id"]], "metrics": metrics})
+            evidence.write("results.json", {"finished": utc(time.time() - week * 7 * 86400), "rows": rows})
+            evidence.write("inventory.json", inventory)
+            evidence.seal()
+
+
+def test_certifications_are_a_history_as_far_as_they_verify(cluster, tmp_path):
+    base = tmp_path / "evidence"
+    certified(cluster, base)
+    given = {"kubeconfig": str(cluster.kubeconfig), "evidence_dirs": [str(base)]}
+    result = modules.run("node_degradation_info", given)
+    [one] = result["findings"]
+    assert (one["node"], one["metric"], one["value"]) == (SLOW, "certification:memory/host_to_device", 41)
+    assert one["suggestion"] == "certify" and result["counts"]["samples"] == 7 * 12
+    [sealed] = base.glob("week-0-*")
+    (sealed / "results.json").write_text("{}")
+    result = modules.run("node_degradation_info", given)
+    assert result["counts"]["samples"] == 6 * 12 and not result["findings"]
+    assert "evidence that is left out" in str(result["warnings"])
 
 
 class Site:

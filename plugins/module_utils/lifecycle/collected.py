@@ -160,47 +160,38 @@ def of_ports(text: str) -> dict[str, dict[str, float]]:
     return found
 
 
-def of_certification(results: Mapping, about: Mapping, inventory: Mapping | None = None) -> list[dict]:
+def of_certification(results: Mapping, about: Mapping, runs: Mapping[str, Mapping], inventory: Mapping) -> list[dict]:
     """What a certification measured of single nodes: [{category, metric, unit, worse, line}].
 
-    results, about, inventory: results.json, certification.json and inventory.json of its evidence. What a group of
-    nodes measured together is no node's own, and a metric whose better direction the test does not tell is left out.
-    A test with other options is another workload.
+    results, about, inventory: results.json, certification.json and inventory.json of its evidence; runs: {id: run.json}
+    of all that the results name. What several nodes measured together is no node's own, and a metric whose better
+    direction the test does not tell is left out. A test with other options is another workload.
     """
-    at = results.get("finished")
-    categories = {one.get("category") or one.get("name"): one for one in about.get("categories") or ()}
-    members: dict[tuple[str, str], set[str]] = {}
-    rows = [row for row in results.get("rows") or () if row.get("metrics")]
-    for row in results.get("rows") or ():
-        for run in row.get("runs") or ():
-            members.setdefault((row["category"], run), set()).add(row["node"])
+    tests = {one.get("name"): one.get("resolved") or {} for one in about.get("categories") or ()}
     found = []
-    for row in rows if at else ():
-        if any(len(members[row["category"], run]) > 1 for run in row.get("runs") or ()):
+    for row in results.get("rows") or () if results.get("finished") else ():
+        mine = [runs.get(run) or {} for run in row["runs"]]
+        if not row["metrics"] or not mine or any(run.get("nodes") != [row["node"]] for run in mine):
             continue
+        test = tests.get(row["category"], {}).get(mine[0].get("accelerator")) or {}
+        known = inventory.get(row["node"]) or {}
+        line = {
+            "node": row["node"],
+            "at": results["finished"],
+            "bootId": known.get("bootId") or "",
+            "machineId": known.get("machineId") or "",
+            "workload": (test.get("digest") or "").removeprefix("sha256:")[:12],
+        }
         for name, measured in row["metrics"].items():
-            test = categories.get(row["category"], {})
             direction = ((test.get("metrics") or {}).get(name) or {}).get("direction")
-            value = measured.get("value") if isinstance(measured, Mapping) else measured
-            if direction in ("higher", "lower") and isinstance(value, (int, float)):
+            if direction in ("higher", "lower"):
                 found.append(
                     {
                         "category": row["category"],
                         "metric": name,
-                        "unit": (measured.get("unit") or "") if isinstance(measured, Mapping) else "",
+                        "unit": measured.get("unit") or "",
                         "worse": "down" if direction == "higher" else "up",
-                        "line": {
-                            "node": row["node"],
-                            "at": at,
-                            "bootId": _boot(inventory, row["node"]),
-                            "workload": str(test.get("digest") or "").removeprefix("sha256:")[:12],
-                            "value": value,
-                        },
+                        "line": {**line, "value": measured.get("value")},
                     }
                 )
     return found
-
-
-def _boot(inventory: Mapping | None, node: str) -> str:
-    known = (inventory or {}).get(node)
-    return (known.get("bootId") or "") if isinstance(known, Mapping) else ""

@@ -175,7 +175,7 @@ def _track(
 
 
 def _floor(metric: Metric, usual: float) -> float:
-    return (metric.floor * abs(usual) if metric.relative else metric.floor) or 1e-12
+    return (metric.floor * (abs(usual) or 1.0) if metric.relative else metric.floor) or 1e-12
 
 
 def _peers(members: list[Track], metric: Metric, settings: Settings) -> Peers:
@@ -239,7 +239,7 @@ def _scores(
 
 
 def _effect(metric: Metric, usual: float) -> float:
-    return (metric.effect * abs(usual) if metric.relative else metric.effect) or 1e-12
+    return metric.effect * (abs(usual) or 1.0) if metric.relative else metric.effect
 
 
 def _holds(

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A history of measurements: lines of JSON into series, and series into windows of time. Pure but for reading files.
 
-A line is {node, at, entity?, workload?, bootId?, uid?} with either {metric, value} or {values: {metric: value}}: `at`
-is a time with its zone, `entity` a GPU's UUID, a NIC's port, or "" for the whole node. null is not told. What was
-measured under different workloads (a job's model, a test's options) is never compared.
+A line is {node, at, entity?, workload?, bootId?, uid?, machineId?} with either {metric, value} or {values: {metric:
+value}}: `at` is a time with its zone, `entity` a GPU's UUID, a NIC's port, or "" for the whole node. null is not told.
+What was measured under different workloads (a job's model, a test's options) is never compared.
 
 A window is `hours` long and counted from 1970, so that every pass cuts the same ones. A gauge's value is the median of
 what was measured in it. A counter's is its increase per hour of the time that was seen; an interval in which it
@@ -60,8 +60,9 @@ class Series:
 class History:
     """series: {(node, entity, workload): {metric: Series}}.
 
-    nodes: {name: {uid?, created?}} of the cluster as it is (created in seconds since 1970). What belongs to an earlier
-    machine of that name is left out: another uid, or none and older than the node. None: names are trusted.
+    nodes: {name: {uid?, machineId?, created?}} of the cluster as it is (created in seconds since 1970). What belongs to
+    an earlier machine of that name is left out: another uid, else another machine id, or none and older than the node.
+    None: names are trusted.
     """
 
     def __init__(
@@ -110,7 +111,7 @@ class History:
             return self._bad("values are no map", source, number)
         if time < self.since:
             self.counts["old"] += 1
-        elif self._same_machine(node, line.get("uid"), time):
+        elif self._same_machine(node, line, time):
             self._keep((node, entity, workload), values, time, boot, source, number)
         return None
 
@@ -145,14 +146,15 @@ class History:
             return f"{metric}: a counter is never {value!r}"
         return None
 
-    def _same_machine(self, node: str, uid: object, time: float) -> bool:
+    def _same_machine(self, node: str, line: Mapping, time: float) -> bool:
         if self.nodes is None:
             return True
         if node not in self.nodes:
             self.counts["strangers"] += 1
             return False
         known = self.nodes[node]
-        same = uid == known.get("uid") if uid else time >= known.get("created", 0.0)
+        name = next((name for name in ("uid", "machineId") if line.get(name)), "")
+        same = line[name] == known.get(name) if name else time >= known.get("created", 0.0)
         self.counts["otherMachine"] += not same
         return same
 

@@ -119,40 +119,34 @@ def test_lines_merge_what_several_tools_say_of_one_gpu():
     ]
 
 
-def certification(runs: dict[str, list[str]], direction: str = "higher") -> list[dict]:
+def certification(run: list[str], direction: str = "higher", finished: str = "2026-11-20T00:00:00Z") -> list[dict]:
+    """Of n1, whose run was on these nodes."""
+    measured = {"host_to_device": {"value": 55.1, "unit": "GB/s"}}
     results = {
-        "finished": "2026-11-20T00:00:00Z",
-        "rows": [
-            {
-                "node": node,
-                "category": "bandwidth",
-                "runs": ids,
-                "metrics": {"host_to_device": {"value": 55.1, "unit": "GB/s"}},
-            }
-            for node, ids in runs.items()
-        ],
+        "finished": finished,
+        "rows": [{"node": "n1", "category": "bandwidth", "runs": ["r1"], "metrics": measured}],
     }
-    about = {
-        "categories": [
-            {"category": "bandwidth", "digest": "sha256:abc", "metrics": {"host_to_device": {"direction": direction}}}
-        ]
-    }
-    return collected.of_certification(results, about, {"n1": {"bootId": "b1"}})
+    test = {"digest": "sha256:abc", "metrics": {"host_to_device": {"direction": direction}}}
+    about = {"categories": [{"name": "bandwidth", "resolved": {"h100": test, "l40s": {"digest": "sha256:def"}}}]}
+    runs = {"r1": {"nodes": run, "accelerator": "h100"}}
+    return collected.of_certification(results, about, runs, {"n1": {"bootId": "b1", "machineId": "m1"}})
 
 
 def test_what_a_certification_measured_of_one_node_is_its_own():
-    (found,) = certification({"n1": ["r1"]})
+    (found,) = certification(["n1"])
     assert found["worse"] == "down" and found["unit"] == "GB/s"
     assert found["line"] == {
         "node": "n1",
         "at": "2026-11-20T00:00:00Z",
         "bootId": "b1",
+        "machineId": "m1",
         "workload": "abc",
         "value": 55.1,
     }
-    assert certification({"n1": ["r1"]}, "lower")[0]["worse"] == "up"
+    assert certification(["n1"], "lower")[0]["worse"] == "up"
 
 
 def test_what_a_group_measured_is_nobodys_and_what_has_no_better_side_is_left_out():
-    assert certification({"n1": ["r1"], "n2": ["r1"]}) == []
-    assert certification({"n1": ["r1"]}, "") == []
+    assert certification(["n1", "n2"]) == []
+    assert certification(["n1"], "") == []
+    assert certification(["n1"], finished="") == []

@@ -113,13 +113,16 @@ def test_files_and_directories_are_read_and_what_is_missing_is_said(tmp_path):
 
 
 def test_an_earlier_machine_of_the_name_is_another_one():
-    nodes = {"n": {"uid": "new", "created": NOW - 2 * DAY}}
+    nodes = {"n": {"uid": "new", "machineId": "m2", "created": NOW - 2 * DAY}}
     found = made.history(nodes=nodes)
     for uid, days in (("old", 1), ("new", 1), (None, 3), (None, 1), ("new", 3)):
         line = {"node": "n", "at": made.utc(NOW - days * DAY), "values": {GAUGE: 60}}
         found.add({**line, "uid": uid} if uid else line, "made")
+    for machine in ("m1", "m2"):
+        line = {"node": "n", "at": made.utc(NOW - 3 * DAY), "machineId": machine, "values": {GAUGE: 60}}
+        found.add(line, "made")
     made.add(found, "gone", GAUGE, 60, NOW - DAY)
-    assert found.counts["samples"] == 3 and found.counts["otherMachine"] == 2 and found.counts["strangers"] == 1
+    assert found.counts["samples"] == 4 and found.counts["otherMachine"] == 3 and found.counts["strangers"] == 1
 
 
 def test_what_is_older_than_is_kept_is_left_out():
