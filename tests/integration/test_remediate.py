@@ -6,7 +6,6 @@ makes the node of the cluster go and come back in another boot. GPU tests print 
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -36,6 +35,7 @@ SYSTEM = "/apis/goodput.fleet/v1alpha1/namespaces/goodput-fleet"
 WELL, SICK, GONE = "gpu-0000", "gpu-0002", "gpu-0004"
 QUARANTINE, VALIDATION = "gate.goodput.fleet/quarantine", "gate.goodput.fleet/validation"
 SECRET = "a-secret-of-the-site"
+DEAF = "#!/bin/sh\ntrap '' TERM\nwhile :; do sleep 1; done\n"  # a process that no signal ends
 TABLES = tables.load_catalog([str(modules.CATALOG)])
 ASKS = "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"
 
@@ -76,7 +76,7 @@ class Site:
             "remediate_poll": 1,
             "remediate_become": False,
             "remediate_reset_services": [],
-            "remediate_kubeconfig": str(cluster.kubeconfig),
+            "remediate_kubeconfig": str(self.account("remediate")),
             "revalidate_kubeconfig": str(cluster.kubeconfig),
             "revalidate_evidence_dir": str(folder / "evidence"),
             "revalidate_until_done": True,
@@ -85,6 +85,15 @@ class Site:
             "revalidate_new_nodes": False,
             "revalidate_fail_on": [],
         }
+
+    def account(self, name: str) -> Path:
+        """A kubeconfig with the rights that gitops/rbac grants to this playbook, and no others."""
+        access = self.cluster.access
+        rules: dict[str, list] = {"Role": [], "ClusterRole": []}
+        for item in yaml.safe_load((ROOT / f"gitops/rbac/{name}.yaml").read_text())["items"]:
+            if item["kind"] in rules:
+                rules[item["kind"]] += item["rules"]
+        return access.service_account(name, "goodput-fleet", rules["Role"], rules["ClusterRole"])
 
     def hardware(self) -> None:
         """Reboots the nodes whose machines were told to."""
@@ -129,12 +138,16 @@ class Site:
         found = self.repair(name)["status"]["attempts"]
         return [(one["rung"], one["executed"], one["verified"], one["validated"]) for one in found]
 
-    def pod(self, called: str, node: str) -> None:
+    def pod(self, called: str, node: str, script: str = "", **more: Any) -> None:
+        notes = {"sim.goodput.fleet/script": script} if script else {}
         spec = {
             "nodeSelector": {"kubernetes.io/hostname": node},
             "containers": [{"name": "c", "image": "train:1", "resources": {"limits": {"nvidia.com/gpu": "8"}}}],
+            **more,
         }
-        self.api.create("/api/v1/namespaces/work/pods", {"metadata": {"name": called}, "spec": spec})
+        self.api.create(
+            "/api/v1/namespaces/work/pods", {"metadata": {"name": called, "annotations": notes}, "spec": spec}
+        )
 
     def node_of(self, pod: str) -> str | None:
         found = self.api.find(f"/api/v1/namespaces/work/pods/{pod}")
@@ -223,23 +236,26 @@ def test_a_fault_is_repaired_and_proven_or_handed_over(site):
     assert len(site.desk.requests) == 1 and "changed=0" in again
 
 
-def test_a_node_that_does_not_come_back_is_handed_over(site):
-    """It is told to reboot, and its boot never changes."""
-    site.machines[GONE] = NodeTools(
-        site.folder / "still" / GONE, shows="NVIDIA-SMI has failed", boot_id=site.boot(GONE), reset_code=1
-    )
+def test_a_dead_node_is_rebooted_past_pods_that_nobody_confirms_and_handed_over_when_it_stays_away(site):
+    """A pod on it is told to end and stays. While the node lives that keeps it from being rebooted."""
+    site.pod("stuck", GONE, DEAF, terminationGracePeriodSeconds=3600)
+    wait_until(lambda: site.node_of("stuck"), 30, "the pod runs")
     site.quarantine(GONE)
-    short = {"remediate_timeouts": {"reset": 900, "reboot": 2}, "remediate_wait": 4, "remediate_only": [GONE]}
-    short |= {"remediate_executors": {"reboot": "reboot_ssh"}}
-    inventory = yaml.safe_load((site.folder / "hosts.yml").read_text())
-    inventory["all"]["hosts"][GONE] |= site.machines[GONE].variables()
-    (site.folder / "hosts.yml").write_text(yaml.safe_dump(inventory))
+    options = {
+        "remediate_executors": {"reboot": "reboot_ssh"},
+        "remediate_reboot_command": ["true"],
+        "remediate_timeouts": {"reboot": 2},
+        "remediate_wait": 4,
+        "remediate_only": [GONE],
+        "remediate_drain_timeout": 2,
+    }
     tickets = len(site.desk.tickets)
-    for _run in range(4):
-        site.play("remediate", **short)
+    assert f"{GONE}: draining" in site.play("remediate", **options)
+    assert site.repair(GONE)["status"].get("attempts", []) == []
+    site.cluster.fleet.set_not_ready(GONE)
+    for _run in range(3):
+        site.play("remediate", **options)
         if site.repair(GONE)["status"]["phase"] == "Exhausted":
             break
-    assert site.attempts(GONE)[0][:3] == ("reboot", True, False)
-    assert site.machines[GONE].calls("systemctl") == [["systemctl", "reboot"]]
+    assert [one[:3] for one in site.attempts(GONE)] == [("reboot", True, False), ("ticket", True, None)]
     assert len(site.desk.tickets) == tickets + 1 and site.gates(GONE) == [QUARANTINE] and site.closed(GONE)
-    assert json.dumps(site.repair(GONE)["status"]).count(SECRET) == 0
