@@ -145,7 +145,8 @@ def _hand_over(steps: list[Step], hands: Hands, found: dict) -> None:
             )
             continue
         try:
-            found["changed"] = hands.store.create(step.handover["validation"]) or found["changed"]
+            if not step.handover["made"]:
+                found["changed"] = hands.store.create(step.handover["validation"]) or found["changed"]
             ready.append(step.handover)
         except FleetError as error:
             found["failures"].append({**about, "why": str(error)})

@@ -254,6 +254,7 @@ def validate(context: Context, step: Step, node: Mapping, attempt: dict | None) 
         "uid": node["uid"],
         "bootId": node["bootId"],
         "validation": doc,
+        "made": name in context.validations,
         "evidence": repair_validation.evidence(gate_of(node, made.VALIDATION), doc, made_good, _asking(context, node)),
         "release": gate if owner != made.VALIDATION and made.of_gate(step.doc, gate) else None,
     }
