@@ -40,8 +40,15 @@ def newcomers(nodes: Iterable[Mapping], adopted: str, known: set[tuple[str, str]
     return [
         node
         for node in sorted(nodes, key=lambda each: each["name"])
-        if not node["deleted"] and (node["name"], node["uid"]) not in known and (marked(node) or _new(node, adopted))
+        if not node["deleted"] and (node["name"], node["uid"]) not in known and _comes(node, adopted)
     ]
+
+
+def _comes(node: dict, adopted: str) -> bool:
+    there = gate(node, VALIDATION)
+    if there and there["readable"]:  # it stands for something already, even if that was deleted since
+        return False
+    return marked(node) or _new(node, adopted)
 
 
 def marked(node: Mapping) -> bool:

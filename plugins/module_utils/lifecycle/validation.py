@@ -470,7 +470,7 @@ class _Pass:
                     plan.failed.append(seen)
                 elif entry["phase"] == GONE:
                     plan.gone.append(seen)
-        plan.statuses = {track.name: status for track in plan._tracks if (status := track.status(self.stamp))}
+        plan.statuses = {t.name: status for t in plan._tracks if (status := t.status(self.stamp, opening))}
         plan.lines += _grouped(plan.failed, "failed")
         plan.lines += _grouped(plan.gone, "gone")
         plan.lines += _grouped([{**each, "request": ""} for each in plan.orphans], "closed for good until looked at")

@@ -40,9 +40,9 @@ class Track:
         if self.edited and accept_changed and self.selected:
             self.edited, self.open, there = False, True, {}
         self._started = there.get("startedAt") or ""
-        self.entries = {
-            entry["name"]: {**_BLANK, **entry, "basis": entry.get("basis") or {}} for entry in there.get("nodes") or ()
-        }
+        entries = ({**_BLANK, **entry, "basis": entry.get("basis") or {}} for entry in there.get("nodes") or ())
+        self.entries = {entry["name"]: entry for entry in entries}
+        self._was = {name: dict(entry) for name, entry in self.entries.items()}
 
     def asker(self, now: str) -> str:
         """Which request it is, and since when it is worked on: one that was deleted and made anew is another."""
@@ -70,14 +70,15 @@ class Track:
             entries[name] = entry
         self.entries = entries
 
-    def status(self, now: str) -> dict | None:
-        """The status that it should have; None where it has it, or is over."""
+    def status(self, now: str, pending: Collection[str] = ()) -> dict | None:
+        """The status that it should have; None where it has it, or is over. `pending`: nodes that are about to be
+        released, of which nothing is said before that was done."""
         if not self.open:
             return None
         if self.edited:
             status = {**self._before, "message": "the request was edited since it was taken up; nothing is done for it"}
             return status if status != self._before else None
-        nodes = [{**entry, "why": _cut(entry["why"], WHY_LIMIT)} for entry in self.entries.values()]
+        nodes = [{**entry, "why": _cut(entry["why"], WHY_LIMIT)} for entry in self._entries(pending)]
         phase = _phase(nodes)
         status = {
             "phase": phase,
@@ -91,6 +92,9 @@ class Track:
             status["finishedAt"] = now
         same = {key: self._before.get(key) for key in status if key != "finishedAt"}
         return status if {key: status[key] for key in same} != same else None
+
+    def _entries(self, pending: Collection[str]) -> list[dict]:
+        return [self._was.get(name, entry) if name in pending else entry for name, entry in self.entries.items()]
 
 
 def _phase(nodes: list[dict]) -> str:

@@ -270,6 +270,15 @@ def test_a_deleted_request_opens_nothing():
     assert "n0" in world.open()
 
 
+def test_deleting_the_request_of_a_new_node_does_not_make_it_a_new_one_with_other_tests():
+    world = fleet()
+    join(world, "n7")
+    world.once()
+    world.requests.clear()
+    plan = world.once()
+    assert not plan.create and [each["node"] for each in plan.orphans] == ["n7"] and "n7" not in world.open()
+
+
 def test_an_edited_request_opens_nothing_until_it_is_accepted():
     world = fleet()
     request = world.request("changed", "n0", "n1")
