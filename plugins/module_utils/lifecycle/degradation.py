@@ -48,7 +48,7 @@ class Settings:
     exit_windows: int = 4
     recent: int = 28  # windows that are judged
     min_peers: int = 5  # nodes beside its own
-    stale: int = 4  # windows after which nothing is known any more
+    stale: int = 6  # windows after which nothing is known any more; one measurement a day has to do
 
     @classmethod
     def checked(cls, **given: float) -> Settings:

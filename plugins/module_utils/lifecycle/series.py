@@ -201,7 +201,7 @@ def files(paths: Iterable[str]) -> Iterator[str]:
             raise NotFound("no such file or directory", file=str(path), hint="the history that maintain collects")
 
 
-def windows(series: Series, metric: Metric, now: float, gap: float = 4.0) -> dict[int, float]:
+def windows(series: Series, metric: Metric, now: float, gap: float = 6.0) -> dict[int, float]:
     """{number of the window: value}, in order of time; the one that is not over yet only where metric.partial.
 
     gap: windows that an interval of a counter may be long. Window k begins k * metric.hours * 3600 after 1970.

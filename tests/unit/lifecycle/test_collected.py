@@ -5,6 +5,8 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 import pytest
+from ansible.errors import AnsibleFilterError
+from ansible_collections.goodput.fleet.plugins.filter.degradation_samples import degradation_samples
 from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle import collected
 
 UUID = "GPU-3f1c2ab4-5d6e-7f80-91a2-b3c4d5e6f708"
@@ -150,3 +152,32 @@ def test_what_a_group_measured_is_nobodys_and_what_has_no_better_side_is_left_ou
     assert certification(["n1", "n2"]) == []
     assert certification(["n1"], "") == []
     assert certification(["n1"], finished="") == []
+
+
+AT = "2026-11-29T12:00:00Z"
+
+
+def test_the_filter_gives_lines_and_says_what_it_could_not_read():
+    found = degradation_samples({"nvidia_smi": "warning\n<?xml version='1.0'?>" + smi(), "ports": ""}, "n1", AT, "b1")
+    assert found["unreadable"] == [] and found["lines"][0]["entity"] == UUID and found["lines"][0]["bootId"] == "b1"
+    torn = degradation_samples(
+        {"nvidia_smi": smi()[:400], "nvlink": f"GPU 0: X (UUID: {UUID})\n Link 0: 25 GB/s"}, "n1", AT
+    )
+    assert [line["values"] for line in torn["lines"]] == [{"nvlinks_up": 1}]
+    assert "malformed or breaks off" in torn["unreadable"][0]
+    assert degradation_samples({"nvidia_smi": "No devices were found"}, "n1", AT)["unreadable"]
+
+
+@pytest.mark.parametrize(
+    ("value", "at", "words"),
+    [
+        ({"nvidia-smi": ""}, AT, "did you mean 'nvidia_smi'"),
+        ("text", AT, "takes a map"),
+        ({"nvlink": 3}, AT, "is no text"),
+        ({}, "noon", "no time with a zone"),
+    ],
+)
+def test_the_filter_refuses_what_it_cannot_take(value, at, words):
+    with pytest.raises(AnsibleFilterError) as raised:
+        degradation_samples(value, "n1", at)
+    assert words in str(raised.value)

@@ -326,3 +326,15 @@ def test_what_is_long_past_does_not_break_a_pass():
     found.now = NOW + 30 * DAY
     decision = decide(found, 12)
     assert not decision["findings"] and not decision["shifts"] and len(decision["unknown"]) == 12
+
+
+def test_one_measurement_a_day_is_enough():
+    found = made.gauges("gpu_temperature", 12, 60, 1, {SICK: since(5, 12)}, days=40, every=DAY + 1200)
+    decision = decide(found, 12)
+    assert blamed(decision) == [SICK] and not decision["unknown"]
+    counted = made.history()
+    for number in range(12):
+        for index, at in enumerate(made.times(40, DAY + 1200)):
+            total = index + (200 * max(0, index - 34) if name(number) == SICK else 0)
+            made.add(counted, name(number), "ecc_correctable", total, at)
+    assert blamed(decide(counted, 12)) == [SICK]
