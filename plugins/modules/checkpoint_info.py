@@ -145,7 +145,9 @@ checkpoints:
       type: int
       sample: 4000
     path:
-      description: Where it is on the host.
+      description:
+        - Where it is on the host, below O(path) as it was given.
+        - For a set of shards without a directory of its own, what their names have in common.
       returned: success
       type: str
       sample: /mnt/checkpoints/llm-7b/step_4000

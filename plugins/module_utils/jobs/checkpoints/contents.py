@@ -38,15 +38,10 @@ def check(tree: Tree, finding: Finding) -> dict[str, set[str]]:
             elif name.endswith(".safetensors"):
                 with tree.open(name) as opened:
                     tensors[name] = safetensors.tensors(opened, file.size)
-            elif name.endswith(TORCH) or (name.endswith(".bin") and base.startswith(TORCH_BIN)):
-                with tree.open(name) as opened:
-                    torchfile.check(opened, file.size)
+            elif name.endswith((*TORCH, ".pkl")) or (name.endswith(".bin") and base.startswith(TORCH_BIN)):
+                _saved(tree, name)
             elif name.endswith(".json"):
                 load_json(tree, name)
-            elif name.endswith(".pkl"):
-                _, end = pickles.read(tree.read(name, MOST_PICKLE), built=lambda name, state: None)
-                if end != file.size:
-                    raise Damaged("has bytes behind its end")
     return tensors
 
 
@@ -56,6 +51,19 @@ def load_json(tree: Tree, name: str) -> object:
         return json.loads(tree.read(name, MOST_JSON))
     except (ValueError, RecursionError):
         raise Damaged("is broken off or no JSON") from None
+
+
+def _saved(tree: Tree, name: str) -> None:
+    """A file of torch.save, or of plain pickles one after the other; both forms come under the same names."""
+    size = tree.files[name].size
+    with tree.open(name) as file:
+        if not torchfile.pickled(file.read(16)):
+            torchfile.check(file, size)
+            return
+    data = tree.read(name, MOST_PICKLE)
+    at = 0
+    while at < len(data):
+        _, at = pickles.read(data, built=lambda name, state: None, start=at)
 
 
 def _unfinished(tree: Tree, finding: Finding, name: str) -> None:

@@ -115,10 +115,10 @@ def _look(found: Found) -> None:
         else:
             found.candidates.extend(_singles(place, files))
         marked = {name.removesuffix(nemo.MARKER) for name in named if name.endswith(nemo.MARKER)}
-        numbered = [name for name in folders if names.likely(name) and not names.sure(name)]
+        numbered = {name for name in folders if names.likely(name) and not names.sure(name)}
         for name in folders:
             path = os.path.join(place, name)
-            if name in numbered and len(numbered) <= FEW and depth < DEPTH and _holds_others(path):
+            if len(numbered) <= FEW and name in numbered and depth < DEPTH and _holds_others(path):
                 waiting.append((path, depth + 1))
                 continue
             if name in marked or names.likely(name) or (names.unfinished(name) and names.step(name) is not None):

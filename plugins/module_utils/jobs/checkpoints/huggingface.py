@@ -16,6 +16,7 @@ TRAINER = re.compile(r"checkpoint-(\d+)")
 STATE = "trainer_state.json"
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin", "adapter_model.safetensors", "adapter_model.bin", "tf_model.h5")
 _SHARD = re.compile(r"(.+)-(\d{5,6})-of-(\d{5,6})\.(safetensors|bin)")
+_BIN = re.compile(r"(?:pytorch_model|adapter_model).*\.bin")
 _RNG = re.compile(r"rng_state_(\d+)\.pth")
 _RESUMING = ("optimizer.pt", "optimizer.bin", "scheduler.pt", "rng_state.pth")
 
@@ -37,7 +38,7 @@ def weights(tree: Tree) -> list[str]:
         name
         for name in tree.files
         if "/" not in name
-        and (name in _WEIGHTS or name.endswith((".safetensors", ".index.json")) or _SHARD.fullmatch(name))
+        and (name in _WEIGHTS or name.endswith((".safetensors", ".index.json")) or _BIN.fullmatch(name))
     ]
 
 

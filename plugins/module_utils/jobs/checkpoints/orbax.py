@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from ansible_collections.goodput.fleet.plugins.module_utils.jobs.checkpoints import contents, names, ocdbt
 from ansible_collections.goodput.fleet.plugins.module_utils.jobs.checkpoints.finding import (
@@ -22,8 +23,12 @@ STEP = "_CHECKPOINT_METADATA"
 ITEM = "_METADATA"
 SUCCESS = "commit_success.txt"
 MANIFEST = ocdbt.MANIFEST
+# Of arrays, of the handler for JSON, and of metrics.
+_JSON = ("_sharding", "metadata", "metrics")
 _COMMITTED = "Checkpoint commit was successful"
 _PROCESS = re.compile(r"(?:^|/)ocdbt\.process_[^/]+/")
+_PROCESS_FOLDER = re.compile(r"(?:.*/)?ocdbt\.process_[^/]+(?=/)")
+_HASHED = re.compile(r"(?:^|/)d/[0-9a-f]{32}$")
 
 
 def is_one(tree: Tree) -> bool:
@@ -52,6 +57,9 @@ def check(tree: Tree, finding: Finding) -> None:
         finding.fault("no item is there")
     for item in sorted(items):
         _item(tree, finding, item)
+    told = {item for item in items if f"{item}/{SUCCESS}" in tree.files}
+    if told and (SUCCESS not in tree.files or told != items):
+        finding.doubt(f"{SUCCESS} is there for {listed(sorted(told))} only")
     for name, file in tree.files.items():
         if name.rpartition("/")[2] == SUCCESS:
             with finding.reading(name):
@@ -91,31 +99,49 @@ def _item(tree: Tree, finding: Finding, item: str) -> None:
         finding.fault(f"{start}{ITEM} is missing")
     if MANIFEST in inner:
         _store(tree, finding, item)
-    if not inner:
+    if not set(inner) - {SUCCESS}:
         finding.fault(f"{item} is empty")
     for folder in ("array_metadatas", "d"):
         if start + folder in tree.folders and not any(tree.below(start + folder)):
             finding.fault(f"{start}{folder} is empty")
     for name in inner:
-        if name.rpartition("/")[2] in ("_sharding", "array_metadatas") or "array_metadatas/" in name:
+        if name in _JSON or name.startswith("array_metadatas/"):
             with finding.reading(start + name):
                 contents.load_json(tree, start + name)
 
 
 def _store(tree: Tree, finding: Finding, item: str) -> None:
+    """The item's arrays. Its tree names data files of its own and of the stores of single processes."""
     start = f"{item}/" if item else ""
-    with finding.reading(start + MANIFEST):
-        store = ocdbt.Store(tree, item)
+    whole = _needed(tree, finding, item, finding.fault)
+    for name in tree.below(item):
+        if whole and _HASHED.search(name):
+            finding.accounted.add(name)  # how many files there are follows from when they were flushed
+    if not whole and not any(tree.below(f"{start}d")):
+        finding.fault(f"{start}d is missing or empty")
+    for folder in sorted({match[0] for name in tree.below(item) if (match := _PROCESS_FOLDER.match(name))}):
+        if f"{folder}/{MANIFEST}" in tree.files:
+            _needed(tree, finding, folder, finding.doubt)
+        else:
+            finding.doubt(f"{folder}/{MANIFEST} is missing")
+
+
+def _needed(tree: Tree, finding: Finding, folder: str, say: Callable[[str], None]) -> bool:
+    """Whether the tree of the store in `folder` could be read; what it needs and lacks is told to `say`."""
+    broken = Finding()
+    whole = False
+    with broken.reading(f"{folder}/{MANIFEST}".lstrip("/")):
+        store = ocdbt.Store(tree, folder)
         whole = store.check()
         if store.missing:
-            finding.fault(f"{listed(sorted(store.missing))} missing")
+            say(f"{listed(sorted(store.missing))} missing")
         if store.short:
-            finding.fault(f"{listed(sorted(store.short))} {'breaks' if len(store.short) == 1 else 'break'} off")
-        if whole:
-            # The tree accounts for the data files; their number follows from the size of the values.
-            finding.accounted.update(tree.below(f"{start}d"))
-        elif not any(tree.below(f"{start}d")):
-            finding.fault(f"{start}d is missing or empty")
+            say(f"{listed(sorted(store.short))} {'breaks' if len(store.short) == 1 else 'break'} off")
+    for text in broken.faults:
+        say(text)
+    for text in broken.doubts:
+        finding.doubt(text)
+    return whole
 
 
 def _success(tree: Tree, name: str) -> None:

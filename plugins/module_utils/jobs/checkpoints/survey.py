@@ -68,7 +68,7 @@ def survey(
     {format, step, path, complete, why, files, bytes, writtenAt}. Raises `NotFound`, `Unavailable`, `InvalidDocument`.
     """
     only = _formats(only)
-    if limit < 1 or settle < 0:
+    if limit < 1 or not settle >= 0:
         raise InvalidDocument(
             f"{limit if limit < 1 else settle} is too small",
             path="limit" if limit < 1 else "settle",
@@ -176,7 +176,7 @@ class Look:
 
     def compare(self, item: Examined, after: int) -> None:
         """Against the next older complete one of the same run, which has what this one should have."""
-        if item.finding.complete is not True:
+        if item.finding.complete is False:
             return
         tried = 0
         for index in range(after, min(after + 10 * _OLDER, len(self.found.candidates))):

@@ -22,6 +22,11 @@ MOST_DIRECTORY = 256 << 20
 MOST_PICKLE = 64 << 20
 
 
+def pickled(head: bytes) -> bool:
+    """Whether a file that begins with `head` is one of plain pickles."""
+    return head[:1] == b"\x80" and not head.startswith(_OLD_FORM[: len(head)])
+
+
 def check(file: BinaryIO, size: int) -> None:
     """Raises `Damaged` when the file is not whole, `Unclear` when its form does not tell."""
     if size == 0:
@@ -29,7 +34,7 @@ def check(file: BinaryIO, size: int) -> None:
     head = _at(file, 0, 16)
     if head.startswith(LOCAL):
         directory(file, 0, size)
-    elif head.startswith(_OLD_FORM[: len(head)]) and size >= 16:
+    elif head.startswith(_OLD_FORM):
         raise Unclear("has the form of torch.save before 1.6, which does not tell where it ends")
     elif not head.strip(b"\0"):
         raise Damaged("begins with zeros: its data was never written")

@@ -296,11 +296,44 @@ def test_orbax_temporary_directories(tmp_path):
     assert look(tmp_path)[0]["complete"] is False
 
 
-def test_files_of_single_processes_may_go_after_the_merge(tmp_path):
+def test_orbax_items_that_were_committed_without_their_step(tmp_path):
+    paths = [trees.orbax(tmp_path / name, success=True) for name in ("100", "200")]
+    for path in paths:
+        trees.write(path / "default" / "commit_success.txt", "Checkpoint commit was successful to /ck/default")
+    (paths[1] / "commit_success.txt").unlink()
+    assert [item["complete"] for item in look(tmp_path)] == [False, True]
+    (paths[0] / "commit_success.txt").unlink()
+    assert [item["complete"] for item in look(tmp_path)] == [None, None]
+
+
+def test_data_files_of_single_processes(tmp_path):
+    """The merged tree names what it needs of them; the rest may go."""
     trees.orbax(tmp_path / "200")
     path = trees.orbax(tmp_path / "100")
-    trees.store(path / "default" / "ocdbt.process_0")
+    inner = path / "default" / "ocdbt.process_0"
+    trees.store(inner)
+    trees.write(inner / "d" / ("c" * 32), b"of a version that was replaced")
     assert [item["complete"] for item in look(tmp_path)] == [True, True]
+    (inner / "d" / ("c" * 32)).unlink()
+    assert [item["complete"] for item in look(tmp_path)] == [True, True]
+    (inner / "d" / ("b" * 32)).unlink()
+    assert [item["complete"] for item in look(tmp_path)] == [True, None]
+    trees.store(inner)
+    (inner / "manifest.ocdbt").unlink()
+    assert [item["complete"] for item in look(tmp_path)] == [True, None]
+    trees.shutil.rmtree(inner)
+    assert [item["complete"] for item in look(tmp_path)] == [True, True]
+
+
+def test_items_of_orbax_that_hold_json(tmp_path):
+    path = trees.orbax(tmp_path / "100")
+    handlers = {"default": "a", "meta": "b"}
+    trees.write(path / "_CHECKPOINT_METADATA", {"item_handlers": handlers, "commit_timestamp_nsecs": 2})
+    assert "meta is missing" in only(tmp_path)["why"]
+    trees.write(path / "meta" / "metadata", '{"a": 1}')
+    assert only(tmp_path)["complete"] is True
+    trees.write(path / "meta" / "metadata", '{"a": ')
+    assert "meta/metadata is broken off" in only(tmp_path)["why"]
 
 
 def test_orbax_without_zstandard_compares_with_the_step_before(tmp_path, monkeypatch):
@@ -353,6 +386,20 @@ def test_single_files_of_lightning(tmp_path):
 def test_torch_save_before_zip_is_left_open(tmp_path):
     trees.write(tmp_path / "step_3.pt", b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19." + b"rest" * 20)
     assert only(tmp_path)["complete"] is None
+
+
+def test_files_of_accelerate(tmp_path):
+    """Its random states are files of torch.save, though they are called .pkl; others are plain pickles."""
+    path = trees.sharded(tmp_path / "checkpoint_3", 2)
+    trees.write(path / "random_states_0.pkl", trees.save({"step": 3}))
+    trees.write(path / "custom_checkpoint_0.pkl", trees.dump({"a": 1}) + trees.dump([2]))
+    trees.write(path / "sampler.pt", trees.dump({"a": 1}))
+    assert only(tmp_path)["complete"] is True
+    for name in ("random_states_0.pkl", "custom_checkpoint_0.pkl", "sampler.pt"):
+        whole = (path / name).read_bytes()
+        trees.write(path / name, whole[:-1])
+        assert name in only(tmp_path)["why"]
+        trees.write(path / name, whole)
 
 
 def test_shards_in_files_of_their_own(tmp_path):
