@@ -41,8 +41,7 @@ class Step:
     `tells`: (list of the result, entry), true once the status is written. `handover`: what puts the node under
     validation and opens its quarantine gate: {request, node, uid, bootId, standing ({owner, evidence} of the gate that
     holds it), validation (document), made (whether that is there), evidence (of the validation gate), release (gate or
-    None)}. `due`: it wants its
-    next rung. `fresh`: it is not made yet.
+    None)}. `due`: it wants its next rung. `fresh`: it is not made yet.
     """
 
     doc: dict
