@@ -148,7 +148,7 @@ def _with_target(
     opened = any(each.phase == "Opened" and each.basis.get("driver", target) == target for each in asked)
     if not rollout and not (gated and asked and not opened):
         if gated and not requests.names(node):
-            why = "has a validation gate, but the request that it waits for is gone"
+            why = "its validation gate stands for no request; with revalidate_accept_changed, retry asks for it anew"
             return State("up") if retry and not held else State("failed", why)
         certified = node["certified"]
         return State("validated") if certified["valid"] else State("current", certified["why"])
