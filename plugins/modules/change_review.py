@@ -293,8 +293,11 @@ def look(module, base, unknown):
     if params["snapshot"] is not None:
         shot = snapshots.load(params["snapshot"])
         report = run.report(None, {}, lock=base, snapshot=shot, **drift) if base else None
-        known = shot["spec"]["parts"].get("nodes", {}).get("status") == "ok"
-        return report, stored.facts(shot) if known else None, gpu(shot["spec"]["nodes"]) if known else None
+        if shot["spec"]["parts"].get("nodes", {}).get("status") != "ok":
+            return report, None, None
+        nodes = stored.facts(shot)
+        gpus = {node["name"] for node in shot["spec"]["nodes"] if facts.is_gpu(node)}
+        return report, nodes, {node["name"]: node["labels"] for node in nodes if node["name"] in gpus}
     client = Listening(connect(params, module.no_log_values))
     try:
         report = run.report(lambda: client, READERS, lock=base, **drift) if base else None
@@ -303,12 +306,10 @@ def look(module, base, unknown):
     except (Unavailable, Denied) as error:
         unknown.append(f"the cluster cannot be looked at: {error.problems[0].message}")
         return None, None, None
-    nodes = client.nodes
-    return report, nodes, None if nodes is None else gpu(map(facts.node, nodes))
-
-
-def gpu(nodes):
-    return {node["name"]: node["labels"] for node in nodes if facts.is_gpu(node)}
+    if client.nodes is None:
+        return report, None, None
+    found = [node["metadata"] for node in client.nodes if facts.is_gpu(facts.node(node))]
+    return report, client.nodes, {metadata["name"]: metadata.get("labels") or {} for metadata in found}
 
 
 def selector(params):
