@@ -304,7 +304,8 @@ conflicts:
   elements: dict
   sample: []
 failures:
-  description: What could not be written, with C(why). The module fails for it, after everything else was done.
+  description: What could not be written, and entries of O(outcomes) that cannot be understood, with C(why). The module
+      fails for it, after everything else was done.
   returned: when a step was made
   type: list
   elements: dict
@@ -358,7 +359,7 @@ class Steps:
         self.module, self.params = module, params
         self.policy = repair_options.policy(params)
         self.drained = repair_options.drained(params["drained"])
-        self.outcomes = repair_options.outcomes(params["outcomes"])
+        self.outcomes, self.misread = repair_options.outcomes(params["outcomes"])
         self.client = connect(params, module.no_log_values, threads=params["concurrency"])
         kept = params["records_dir"]
         self.store = DirectoryStore(kept) if kept else ClusterStore(self.client, params["namespace"])
@@ -372,6 +373,7 @@ class Steps:
         if watched and self.params["wait"] and self.mode == "enforce":
             self.watch(watched)
             found = repair_run.joined(found, self.step([], []))
+        found["failures"] += self.misread
         return found
 
     def step(self, drained: list[dict], outcomes: list[dict]) -> dict:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle import budget, ladder, repair_step, requests
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import InvalidDocument, Problem, nearest
@@ -93,32 +93,36 @@ def drained(entries: Iterable) -> list[dict]:
     return sorted(found, key=lambda each: each["scope"] == "node")
 
 
-def outcomes(entries: Iterable[Mapping]) -> list[dict]:
-    """As they are decided upon. Raises InvalidDocument."""
-    found, problems = [], []
+def outcomes(entries: Iterable[Mapping]) -> tuple[list[dict], list[dict]]:
+    """(those that can be understood, [{request, node, why}] of what cannot): one bad executor must not make the word of
+    the others be lost. A key that is not known is left out of an outcome, one that is no good leaves nothing of it."""
+    found, wrong = [], []
     for index, entry in enumerate(entries):
         at = f"outcomes[{index}]"
-        unknown = [key for key in entry if key not in _OUTCOME]
-        problems += [
-            Problem("unknown-key", "is not known", path=f"{at}.{key}", hint=nearest(key, _OUTCOME)) for key in unknown
-        ]
-        for name in ("request", "key"):
-            if not isinstance(entry.get(name), str) or not entry[name]:
-                hint = f"{name} of the attempt, as node_repair returned it"
-                problems.append(Problem("outcome", f"is {entry.get(name)!r}", path=f"{at}.{name}", hint=hint))
-        for name in ("executed", "verified"):
-            if entry.get(name) not in (None, True, False):
-                hint = "true, false, or null for what is not known"
-                problems.append(Problem("outcome", f"is {entry[name]!r}", path=f"{at}.{name}", hint=hint))
-        if entry.get("at") and budget.moment(entry["at"]) is None:
-            hint = "in UTC, such as 2026-03-06T09:34:56Z"
-            problems.append(Problem("outcome", f"is {entry['at']!r}, no time", path=f"{at}.at", hint=hint))
-        if not isinstance(entry.get("serials") or [], list):
-            problems.append(Problem("outcome", "is no list", path=f"{at}.serials", hint="a list of serial numbers"))
-        found.append(dict(entry))
-    if problems:
-        raise InvalidDocument(problems)
-    return found
+        strange = [_problem(at, key, "is not known", nearest(key, _OUTCOME)) for key in entry if key not in _OUTCOME]
+        bad = list(_wrong_with(entry, at))
+        if not bad:
+            found.append({key: value for key, value in entry.items() if key in _OUTCOME})
+        about = {"request": str(entry.get("request") or ""), "node": str(entry.get("node") or at)}
+        wrong += [{**about, "why": str(problem)} for problem in [*strange, *bad]]
+    return found, wrong
+
+
+def _wrong_with(entry: Mapping, at: str) -> Iterator[Problem]:
+    for name in ("request", "key"):
+        if not isinstance(entry.get(name), str) or not entry[name]:
+            yield _problem(at, name, f"is {entry.get(name)!r}", f"{name} of the attempt, as node_repair returned it")
+    for name in ("executed", "verified"):
+        if not (entry.get(name) is None or isinstance(entry[name], bool)):
+            yield _problem(at, name, f"is {entry[name]!r}", "true, false, or null for what is not known")
+    if entry.get("at") and budget.moment(entry["at"]) is None:
+        yield _problem(at, "at", f"is {entry['at']!r}, no time", "in UTC, such as 2026-03-06T09:34:56Z")
+    if not isinstance(entry.get("serials") or [], list):
+        yield _problem(at, "serials", "is no list", "a list of serial numbers")
+
+
+def _problem(at: str, name: str, what: str, hint: str) -> Problem:
+    return Problem("outcome", what, path=f"{at}.{name}", hint=hint)
 
 
 def _executors(given: object) -> tuple[dict[str, str], list[Problem]]:
