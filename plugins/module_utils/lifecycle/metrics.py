@@ -73,7 +73,7 @@ KNOWN: dict[str, Metric] = {
         "counter", "s/h", "time slowed down by heat or power brakes", floor=36, effect=180, suggestion="maintenance"
     ),
     "nic_errors": gpu("counter", "errors/h", "errors of the NIC's port", floor=5, effect=60),
-    "nic_link_downed": gpu("counter", "flaps", "NIC link flaps", limit=4),
+    "nic_link_downed": gpu("counter", "flaps", "NIC link flaps", limit=5),
     "nic_rate": gpu("gauge", "Gb/s", "rate of the NIC's link", worse="down", relative=True, floor=0.01, effect=0.2),
     "step_time": gpu("gauge", "s", "step time", relative=True, floor=0.005, effect=0.05),
     "bandwidth": gpu("gauge", "GB/s", "bandwidth", worse="down", relative=True, floor=0.005, effect=0.05),

@@ -40,13 +40,6 @@ class Series:
     def __init__(self) -> None:
         self.times, self.values, self.boots, self.sorted = array("d"), array("d"), array("i"), True
 
-    def add(self, time: float, value: float, boot: int) -> None:
-        if self.times and time <= self.times[-1]:
-            self.sorted = False
-        self.times.append(time)
-        self.values.append(value)
-        self.boots.append(boot)
-
     def order(self) -> None:
         """By time; of what was recorded twice for one time, the last."""
         if not self.sorted:
@@ -129,7 +122,12 @@ class History:
                     continue
                 if series is None:
                     series = mine[metric] = Series()
-            series.add(time, value, boot_number)
+            times = series.times  # here rather than in a method, for there are tens of millions of them
+            if times and time <= times[-1]:
+                series.sorted = False
+            times.append(time)
+            series.values.append(value)
+            series.boots.append(boot_number)
             kept += 1
         self.counts["samples"] += kept
 
