@@ -119,6 +119,10 @@ def taken_back(status: Mapping, key: str) -> dict:
 
 def _for_gates(context: Context, docs: list[Mapping], tells: list[tuple[str, dict]]) -> list[dict]:
     known = {doc["metadata"]["name"]: doc for doc in docs}
+    under_way: dict[str, list[Mapping]] = {}
+    for doc in docs:
+        if phase(doc) not in made.FINAL and made.owner(doc) == made.QUARANTINE:
+            under_way.setdefault(doc["spec"]["node"]["uid"], []).append(doc)
     found = []
     for name in sorted(context.nodes):
         node = context.nodes[name]
@@ -129,6 +133,8 @@ def _for_gates(context: Context, docs: list[Mapping], tells: list[tuple[str, dic
         if gate["readable"]:
             doc = made.for_gate(node, gate, context.policy.namespace)
             there = known.get(doc["metadata"]["name"])
+            if there is None and any(made.of_gate(each, gate) for each in under_way.get(node["uid"], ())):
+                continue  # by hand, under a name of its own
             if there is None and not node["noRepair"]:
                 found.append(doc)
             elif there is None:

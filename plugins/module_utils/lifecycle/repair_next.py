@@ -55,6 +55,7 @@ def _try(context: Context, step: Step, node: Mapping, rung: str, room: budget.Ro
         step.tell("waiting", rung=rung, why=why)
         return
     room.take(step.node, node["domain"])
+    context.chosen.add(step.uid)
     about = {
         "uid": step.uid,
         "rung": rung,
@@ -76,6 +77,8 @@ def _try(context: Context, step: Step, node: Mapping, rung: str, room: budget.Ro
 
 def _not_now(context: Context, step: Step, node: Mapping, room: budget.Room) -> str:
     history = context.history.get(step.uid, [])
+    if step.uid in context.chosen:
+        return "another request of this node goes first"
     for each in history:
         if each.request != step.name and context.at_work(each):
             return f"{each.rung} of {each.request} may still be at work"

@@ -75,8 +75,9 @@ def since(gate: Mapping) -> str:
 
 
 def of_gate(doc: Mapping, gate: Mapping | None) -> bool:
-    """Whether it is this gate that the request is about, rather than a later one of the same owner."""
-    return gate is not None and (doc["spec"]["fault"].get("since") or "") == since(gate)
+    """Whether it is this gate that the request is about, rather than a later one of the same owner. A request that does
+    not tell since when is about whichever there is."""
+    return gate is not None and (doc["spec"]["fault"].get("since") or since(gate)) == since(gate)
 
 
 def owner(doc: Mapping) -> str:

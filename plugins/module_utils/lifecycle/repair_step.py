@@ -92,7 +92,8 @@ class Step:
 @dataclass
 class Context:
     """Everything that is known: `nodes` by name, `validations` by name, `outcomes` by request and key, `drained` by
-    node, `newest` fault by node, `history` of attempts by uid."""
+    node, `newest` fault by node, `history` of attempts by uid; `chosen` are the uids of machines that something is
+    begun on in this step."""
 
     nodes: Mapping[str, Mapping]
     validations: Mapping[str, Mapping]
@@ -102,6 +103,7 @@ class Context:
     history: Mapping[str, list[budget.Attempt]]
     policy: Policy
     now: datetime
+    chosen: set[str] = field(default_factory=set)
 
     @property
     def stamp(self) -> str:
@@ -122,7 +124,7 @@ class Context:
 
     def at_work(self, attempt: budget.Attempt) -> bool:
         """Whether it may still be under way, even if its request is over."""
-        return attempt.open and attempt.at + timedelta(seconds=self.policy.timeouts[attempt.rung]) > self.now
+        return attempt.open and attempt.at > self.now - timedelta(seconds=self.policy.timeouts[attempt.rung])
 
 
 def newest_faults(ledger: Iterable[Mapping], now: datetime) -> dict[str, datetime]:

@@ -534,6 +534,33 @@ def test_an_outcome_of_nothing_is_told():
     assert world.step(outcomes=[stray])["unknown_outcomes"] == [{"request": "other", "key": "other/reset/1"}]
 
 
+def test_requests_by_hand_are_about_the_gate_that_there_is_and_never_two_at_once():
+    world = closed()
+    node = {part: world.nodes["gpu-1"][part] for part in ("name", "uid")}
+    for name in ("by-hand", "by-hand-too"):
+        spec = {"node": node, "fault": {"code": "xid-48", "action": "COMPONENT_RESET"}}
+        world.store.create(
+            {"apiVersion": "goodput.fleet/v1alpha1", "kind": "RepairRequest", "metadata": {"name": name}, "spec": spec}
+        )
+    found = world.step(drained=["gpu-1"])
+    assert not found["created"] and [each["request"] for each in found["execute"]] == ["by-hand"]
+    assert "goes first" in found["waiting"][0]["why"]
+
+
+def test_an_edited_status_gives_no_attempts_and_breaks_nothing():
+    world = closed()
+    requested(world)
+    (doc,) = [doc for doc in world.store.docs.values() if doc["kind"] == "RepairRequest"]
+    del doc["status"]["attempts"][0]["requestedAt"]
+    found = world.step(drained=["gpu-1"])
+    assert "not verified" in found["failed_attempts"][0]["why"] and found["execute"][0]["rung"] == "replace"
+    world.open("gpu-1", "quarantine")
+    world.step()
+    world.later(30 * 86400)
+    world.close("gpu-1")
+    assert world.step()["repairs"][0]["rung"] == "replace"  # that reboot is never forgotten
+
+
 def test_a_request_that_is_over_is_not_begun_anew_in_silence():
     world = closed()
     world.step()
