@@ -236,6 +236,8 @@ problems:
   elements: dict
 """
 
+from dataclasses import replace
+
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.goodput.fleet.plugins.module_utils.certification import (
     catalogue,
@@ -354,6 +356,15 @@ def plan(params, certification, tests, nodes, names):
     return {"certification": name, **row, "lines": lines}, asked
 
 
+def named(certification, act, *arguments):
+    """What `act` returns. Raises its FleetError with the name of the certification, of which there may be several."""
+    try:
+        return act(*arguments)
+    except FleetError as error:
+        name = certification["metadata"]["name"]
+        raise type(error)([replace(each, path=f"{name}: {each.path}") for each in error.problems]) from error
+
+
 def load(source, what):
     """A certification without secrets. Raises FleetError that names the option."""
     document = documents.load(source, what)["certification"]
@@ -362,6 +373,8 @@ def load(source, what):
 
 def lock_of(source, what):
     """A checked RecipeLock. Raises FleetError; data is told of by the option's name."""
+    if source == "":
+        raise InvalidDocument("is empty", path=what, hint="the path of a lock file, or the lock")
     document = lockfile.read(source, what)
     problems = lockfile.faults(document)
     if problems:
@@ -396,7 +409,7 @@ def judge(module):
     report, nodes, names = look(module, base, unknown)
     again, affected_why = affected(params, lock_changes, report, names, unknown)
     wanted = [each["node"] for each in again or ()]
-    planned = [plan(params, each, tests, nodes or [], wanted) for each in certifications]
+    planned = [named(each, plan, params, each, tests, nodes or [], wanted) for each in certifications]
     plans = [row for row, _asked in planned] if wanted else []
     covered = {name for _row, asked in planned for name in asked}
     total = {key: round(sum(row[key] for row in plans), 2) for key in ("jobs", "nodeHours", "minutes")}
