@@ -430,13 +430,11 @@ class Pass:
 
     def proofs(self, docs: list[dict]) -> dict[str, dict]:
         """What there is of evidence for the certifications that nodes wait for."""
-        wanted = {
-            entry["batch"]: doc["spec"]
-            for doc in docs
-            if requests.is_open(doc)
-            for entry in (doc.get("status") or {}).get("nodes") or ()
-            if entry["phase"] == validation.RUNNING and entry.get("batch")
-        }
+        wanted: dict[str, dict[str, dict]] = {}  # batch -> tests -> spec
+        for doc in filter(requests.is_open, docs):
+            for entry in (doc.get("status") or {}).get("nodes") or ():
+                if entry["phase"] == validation.RUNNING and entry.get("batch"):
+                    wanted.setdefault(entry["batch"], {})[requests.tests_key(doc["spec"])] = doc["spec"]
         base = self.params["evidence_dir"]
         names = sorted(os.listdir(base)) if wanted and os.path.isdir(base) else []
         found: dict[str, dict] = {}
@@ -447,8 +445,8 @@ class Pass:
                 found[batch] = one
         return found
 
-    def proof(self, path: str, batch: str, spec: dict) -> dict | None:
-        """None while the certification is not over."""
+    def proof(self, path: str, batch: str, specs: dict[str, dict]) -> dict | None:
+        """None while the certification is not over. specs: of the requests that wait for it, by their tests."""
         if not os.path.lexists(os.path.join(path, evidence.MANIFEST)):
             return None
         problems = evidence.verify(path, self.key)
@@ -459,10 +457,11 @@ class Pass:
             with open(os.path.join(path, evidence.MANIFEST), "rb") as file:
                 seal = digest.sha256_bytes(file.read())
             found = batches.proof(about, stored(path, "results.json"), seal)
-            asked = documents.load(batches.certification(spec, found["members"]))["certification"]
+            spec = specs.get(found["tests"])
+            asked = documents.load(batches.certification(spec, found["members"]))["certification"] if spec else {}
         except InvalidDocument as error:
             return {"problem": str(error)}
-        is_it = found["batch"] == batch and asked["spec"] == about["certification"]["spec"]
+        is_it = found["batch"] == batch and asked.get("spec") == about["certification"]["spec"]
         return found if is_it else {"problem": f"{path} is not of the tests that were asked for"}
 
     # ---- act ----

@@ -9,7 +9,7 @@ AREAS = {
     "recipes": ["recipes_resolve", "bundles_render", "playbook_start", "embedded_cluster", "drift_scale"],
     "gates": ["signals_parse", "quarantine_decide", "inventory_hosts", "gates_scale"],
     "certification": ["isolation", "training_parse"],
-    "lifecycle": ["rollout_plan"],
+    "lifecycle": ["revalidate_pass", "rollout_plan", "degradation"],
 }
 
 
