@@ -22,6 +22,15 @@ _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _GPU = re.compile(r"GPU \d+:.*\(UUID: (GPU-[0-9A-Fa-f-]+)\)")
 _LINK = re.compile(r"Link (\d+): (?:(?P<name>[^:]+): (?P<count>\d+)$|(?P<state><?inactive>?|[\d.]+ GB/s)$)")
 _PORT = re.compile(r"/sys/class/infiniband/([^/]+)/ports/(\d+)/(?:counters/)?([a-z_]+):\s*(\S.*)")
+_LINK_ERRORS = (
+    "crc",
+    "recovery error",
+    "recovery failed",
+    "malformed packet",
+    "local link integrity",
+    "buffer overrun",
+    "effective error",
+)
 NIC_ERRORS = ("symbol_error", "port_rcv_errors", "local_link_integrity_errors", "excessive_buffer_overrun_errors")
 
 
@@ -135,13 +144,13 @@ def of_links(text: str) -> dict[str, dict[str, float]]:
 
 
 def _link_metric(name: str) -> str:
+    """Packets are no errors, symbol errors are what error correction is there for, remote errors are another link's,
+    and totals are told in parts as well."""
     if "recovery successful" in name:
         return "nvlink_flaps"
     if "replay" in name:
         return "nvlink_replays"
-    # symbol errors are what error correction is there for, and packets are no errors
-    errors = ("crc", "recovery", "malformed", "integrity", "overrun")
-    return "nvlink_errors" if any(word in name for word in errors) else ""
+    return "nvlink_errors" if any(word in name for word in _LINK_ERRORS) else ""
 
 
 def of_ports(text: str) -> dict[str, dict[str, float]]:

@@ -87,6 +87,10 @@ def test_links_and_their_errors():
 \t Link 1: Link recovery successful events: 3
 \t Link 1: Symbol Errors: 900
 \t Link 1: Malformed packet Errors: 1
+\t Link 1: Rx remote Errors: 50
+\t Link 1: Tx packets: 123456
+\t Link 1: Total link recovery events: 3
+\t Link 1: Effective BER: 15e-255
 GPU 0: NVIDIA H100 80GB HBM3 (UUID: {UUID})
 \t Link 0: 26.562 GB/s
 \t Link 1: <inactive>
