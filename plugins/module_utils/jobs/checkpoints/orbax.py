@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from ansible_collections.goodput.fleet.plugins.module_utils.jobs.checkpoints import contents, names, ocdbt
+from ansible_collections.goodput.fleet.plugins.module_utils.jobs.checkpoints import contents, names, ocdbt, zarr
 from ansible_collections.goodput.fleet.plugins.module_utils.jobs.checkpoints.finding import (
     Damaged,
     Finding,
@@ -93,6 +93,8 @@ def _item(tree: Tree, finding: Finding, item: str) -> None:
             said = contents.load_json(tree, start + ITEM)
             if isinstance(said, dict) and said.get("use_ocdbt") and MANIFEST not in inner:
                 raise Damaged(f"says that {MANIFEST} is there, and it is not")
+            if isinstance(said, dict) and said.get("use_ocdbt") is False and not said.get("use_zarr3"):
+                zarr.check(tree, finding, item, said)
     elif ITEM in inner:
         finding.fault(f"{start}{ITEM} is empty")
     elif MANIFEST in inner:

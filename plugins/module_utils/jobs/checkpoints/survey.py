@@ -93,7 +93,7 @@ def survey(
         if len(documents) >= limit:
             break
         look.forget(candidate)
-    return {
+    answer = {
         "newest": newest,
         "torn": [document for document in documents if document["complete"] is False],
         "checkpoints": documents,
@@ -101,6 +101,16 @@ def survey(
         "unread": found.unread,
         "more": len(found.candidates) - looked,
     }
+    return printable(answer)
+
+
+def printable(value: object) -> object:
+    """The same data with the bytes of names that are not UTF-8 written out, since Ansible's results are UTF-8."""
+    if isinstance(value, dict):
+        return {key: printable(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [printable(item) for item in value]
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
 
 class Look:

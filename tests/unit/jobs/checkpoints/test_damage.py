@@ -21,12 +21,16 @@ def newest(root: pathlib.Path) -> dict:
     return survey.survey(str(root), settle=0, now=LATER)["checkpoints"][0]
 
 
-@pytest.fixture(scope="module", params=[*trees.RUNS])
+WAYS = [*((trees.RUNS, form) for form in trees.RUNS), *((trees.OTHERS, form) for form in trees.OTHERS)]
+
+
+@pytest.fixture(scope="module", params=WAYS, ids=lambda way: way[1])
 def pristine(request):
     """Two checkpoints of one format; the newer one is to be damaged."""
     with tempfile.TemporaryDirectory() as place:
-        older, newer = trees.run(pathlib.Path(place) / "run", request.param)
-        if request.param == "orbax":
+        runs, form = request.param
+        older, newer = trees.run(pathlib.Path(place) / "run", form, runs=runs)
+        if form == "orbax" and runs is trees.RUNS:
             trees.orbax(older, success=True)
             trees.orbax(newer, success=True)
         assert newest(older.parent)["complete"] is True

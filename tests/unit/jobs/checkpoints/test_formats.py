@@ -306,6 +306,21 @@ def test_orbax_items_that_were_committed_without_their_step(tmp_path):
     assert [item["complete"] for item in look(tmp_path)] == [None, None]
 
 
+def test_orbax_without_ocdbt(tmp_path):
+    path = trees.orbax_zarr(tmp_path / "100")
+    assert only(tmp_path)["complete"] is True
+    (path / "default" / "params.w" / "1.0").unlink()
+    assert "chunk 1.0 missing, of 4" in only(tmp_path)["why"]
+    trees.write(path / "default" / "params.w" / "1.0", trees.frame(b"x" * 16)[:-1])
+    assert "breaks off" in only(tmp_path)["why"]
+    trees.orbax_zarr(path)
+    trees.write(path / "default" / "b" / "0", b"x" * 15)
+    assert "has 15 bytes, 16 by .zarray" in only(tmp_path)["why"]
+    trees.orbax_zarr(path)
+    trees.shutil.rmtree(path / "default" / "b")
+    assert "b/.zarray is missing" in only(tmp_path)["why"]
+
+
 def test_data_files_of_single_processes(tmp_path):
     """The merged tree names what it needs of them; the rest may go."""
     trees.orbax(tmp_path / "200")

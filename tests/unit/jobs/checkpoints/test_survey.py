@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 import pytest
@@ -216,6 +217,15 @@ def test_bad_questions(tmp_path, path, more, told):
         survey.survey(os.path.join(str(tmp_path), path), **more)
     assert told in str(caught.value)
     assert isinstance(caught.value, NotFound) is (path == "nope")
+
+
+def test_names_that_are_not_utf8(tmp_path):
+    (path,) = trees.run(tmp_path, "huggingface", (5,))
+    (path / os.fsdecode(b"\xff.pt")).write_bytes(b"x")
+    (tmp_path / os.fsdecode(b"step_\xfe7")).mkdir()
+    found = survey.survey(str(tmp_path))
+    assert found["torn"][0]["why"].startswith("\\udcff.pt breaks off")
+    json.dumps(found, ensure_ascii=False).encode()
 
 
 def test_one_file(tmp_path):

@@ -256,6 +256,30 @@ def orbax(path: pathlib.Path, success: bool = False) -> pathlib.Path:
     return path
 
 
+def frame(data: bytes) -> bytes:
+    """A Zstandard frame with the data as it is, in one block."""
+    return b"\x28\xb5\x2f\xfd\x20" + bytes([len(data)]) + (len(data) << 3 | 1).to_bytes(3, "little") + data
+
+
+def orbax_zarr(path: pathlib.Path) -> pathlib.Path:
+    """A step without OCDBT: one array of four compressed chunks, one that is not compressed."""
+    write(path / "_CHECKPOINT_METADATA", {"item_handlers": {"default": "Handler"}, "commit_timestamp_nsecs": 2})
+    arrays = {"params.w": ([4, 4], [2, 2], {"id": "zstd", "level": 1}), "b": ([8], [4], None)}
+    listed = {}
+    for name, (shape, chunks, compressor) in arrays.items():
+        head = {"shape": shape, "chunks": chunks, "compressor": compressor, "dtype": "<f4", "filters": None}
+        write(path / "default" / name / ".zarray", head)
+        keys = [{"key": key, "key_type": 2} for key in name.split(".")]
+        listed[name] = {"key_metadata": keys, "value_metadata": {"value_type": "jax.Array"}}
+    for place in ("0.0", "0.1", "1.0", "1.1"):
+        write(path / "default" / "params.w" / place, frame(b"\5" * 16))
+    for place in ("0", "1"):
+        write(path / "default" / "b" / place, b"\6" * 16)
+    said = {"tree_metadata": listed, "use_ocdbt": False, "store_array_data_equal_to_fill_value": True}
+    write(path / "default" / "_METADATA", said)
+    return path
+
+
 def tag_of(path: pathlib.Path, name: str = "latest") -> None:
     write(path.parent / name, path.name)
 
@@ -282,8 +306,17 @@ RUNS = {
     "orbax": ("{}", orbax),
     "safetensors": ("step_{}", sharded),
 }
+# More ways of writing one of these formats.
+OTHERS = {
+    "orbax": ("{}", orbax_zarr),
+    "huggingface": ("checkpoint-{}", lambda path: huggingface(path, shards=2, ranks=3)),
+    "deepspeed": ("global_step{}", lambda path: deepspeed(path, parts=2, stage=3)),
+    "megatron-legacy": ("iter_{:07d}", lambda path: megatron_legacy(path, pipeline=2, optimizer=False)),
+}
 
 
-def run(root: pathlib.Path, form: str, steps: tuple[int, ...] = (100, 200)) -> list[pathlib.Path]:
-    name, build = RUNS[form]
+def run(
+    root: pathlib.Path, form: str, steps: tuple[int, ...] = (100, 200), runs: dict | None = None
+) -> list[pathlib.Path]:
+    name, build = (RUNS if runs is None else runs)[form]
     return [build(root / name.format(step)) for step in steps]
