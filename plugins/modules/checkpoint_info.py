@@ -180,7 +180,8 @@ pointers:
   description:
     - Files beside the checkpoints that name the one which a trainer will load (C(latest_checkpointed_iteration.txt),
       C(latest)). Each with C(path), C(names) (the checkpoint's path), C(complete) and C(why).
-    - C(complete) is false also where the file is empty or names what is not there.
+    - C(complete) is false also where the file is empty or names what is not there, and where a file that the trainer
+      needs is missing.
   returned: success
   type: list
   elements: dict

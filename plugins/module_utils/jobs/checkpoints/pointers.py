@@ -6,18 +6,41 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 
-from ansible_collections.goodput.fleet.plugins.module_utils.jobs.checkpoints import megatron, tree
+from ansible_collections.goodput.fleet.plugins.module_utils.jobs.checkpoints import deepspeed, megatron, tree
 from ansible_collections.goodput.fleet.plugins.module_utils.jobs.checkpoints.finding import Unclear
 
 _MOST = 4096  # bytes
 
 
-def read(paths: list[str], documents: list[dict], judge: Callable[[str], dict | None]) -> list[dict]:
-    """One {path, names, complete, why} per pointer. `judge` gives the document of a checkpoint by its path."""
+# Which trainers need a pointer beside checkpoints called so, and what they do without.
+_NEEDED = (
+    (re.compile(r"iter_\d{7,}"), megatron.TRACKER, "is missing: Megatron begins with random weights"),
+    (re.compile(r"global_step\d+"), deepspeed.POINTERS[0], "is missing: DeepSpeed loads only a tag that it is told"),
+)
+
+
+def read(paths: list[str], documents: list[dict], judge: Callable[[str], dict | None], root: str) -> list[dict]:
+    """One {path, names, complete, why} per pointer, those among them that are needed below `root` and missing.
+
+    `judge` gives the document of a checkpoint by its path.
+    """
     known = {document["path"]: document for document in documents}
-    return [_read(path, known, judge) for path in sorted(paths)]
+    lacking = {
+        os.path.join(folder, pointer): why
+        for folder, name in map(os.path.split, known)
+        for pattern, pointer, why in _NEEDED
+        if pattern.fullmatch(name) and tree.inside(folder, root)
+    }
+    found = [_read(path, known, judge) for path in paths]
+    found += [
+        {"path": path, "names": None, "complete": False, "why": why}
+        for path, why in lacking.items()
+        if path not in paths
+    ]
+    return sorted(found, key=lambda pointer: pointer["path"])
 
 
 def named(paths: list[str]) -> set[str]:

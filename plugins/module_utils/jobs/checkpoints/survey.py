@@ -97,7 +97,7 @@ def survey(
         "newest": newest,
         "torn": [document for document in documents if document["complete"] is False],
         "checkpoints": documents,
-        "pointers": pointers.read(found.pointers, documents, look.judge),
+        "pointers": pointers.read(found.pointers, documents, look.judge, found.root),
         "unread": found.unread,
         "more": len(found.candidates) - looked,
     }

@@ -274,6 +274,16 @@ def test_the_tracker(tmp_path):
     assert survey.survey(str(tmp_path))["pointers"][0]["complete"] is True
 
 
+@pytest.mark.parametrize(("form", "why"), [("megatron-torch-dist", "random weights"), ("deepspeed", "only a tag")])
+def test_a_pointer_that_is_missing(tmp_path, form, why):
+    (path,) = trees.run(tmp_path, form, (10,))
+    found = survey.survey(str(tmp_path))
+    assert found["newest"]["step"] == 10
+    (pointer,) = found["pointers"]
+    assert (pointer["names"], pointer["complete"], why in pointer["why"]) == (None, False, True)
+    assert survey.survey(str(path))["pointers"] == []  # what lies beside it was not asked for
+
+
 @pytest.mark.parametrize(
     ("name", "text", "why"),
     [
