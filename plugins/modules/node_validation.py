@@ -387,7 +387,7 @@ class Pass:
     def look(self) -> validation.Plan:
         params, now = self.params, datetime.now(UTC)
         self.raw = gates.read_nodes(self.client)
-        self.facts = {name: self.facts_of(node) for name, node in self.raw.items()}
+        fleet = nodefacts.Fleet(self.raw, self.facts_of)
         docs, problems = self.store.list(requests.KIND)
         self.docs = {doc["metadata"]["name"]: doc for doc in docs}
         self.report.unreadable = [str(problem) for problem in problems]
@@ -395,7 +395,7 @@ class Pass:
             raise NotFound(f"there is no request {name}", path="only", hint=nearest(name, self.docs))
         adopted = self.adopted() if self.policy.new_nodes else ""
         proofs = self.proofs(docs) if params["evidence_dir"] else {}
-        return validation.decide(self.facts, docs, proofs, self.policy, adopted, now)
+        return validation.decide(fleet, docs, proofs, self.policy, adopted, now)
 
     def facts_of(self, node: dict) -> dict:
         seen = host(node, pool_taints=self.params["pool_taints"])["facts"]
@@ -413,7 +413,7 @@ class Pass:
             raise InvalidDocument(f"is {since!r}", file=where, path=f"data.{newcomers.KEY}", hint=hint)
         if found:
             return since
-        since = newcomers.adoption(self.facts.values())
+        since = newcomers.adoption(self.raw.values())
         if self.writes:
             metadata = {"name": newcomers.NAME, "labels": {"app.kubernetes.io/managed-by": MANAGER}}
             body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {newcomers.KEY: since}}

@@ -12,17 +12,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle.nodefacts import VALIDATION, gate
+from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle.nodefacts import GATE, VALIDATION, gate
 
 NAMESPACE, NAME, KEY = "goodput-fleet", "goodput-lifecycle", "adopted"
-TAINT = f"gate.goodput.fleet/{VALIDATION}"
 _BEFORE_ALL = "1970-01-01T00:00:00Z"
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 
 def adoption(nodes: Iterable[Mapping]) -> str:
-    """The time to be kept, of the facts of all nodes: those made later are new."""
-    return max((node["created"] for node in nodes), default="") or _BEFORE_ALL
+    """The time to be kept, of all raw nodes: those made later are new."""
+    return (
+        max(((node.get("metadata") or {}).get("creationTimestamp") or "" for node in nodes), default="") or _BEFORE_ALL
+    )
 
 
 def is_time(text: object) -> bool:
@@ -54,7 +55,7 @@ def _comes(node: dict, adopted: str) -> bool:
 def marked(node: Mapping) -> bool:
     """Whether it carries the gate's taint and no gate that can be read: admission put it there."""
     there = gate(node, VALIDATION)
-    return TAINT in node["taints"] and not (there and there["readable"])
+    return GATE in node["taints"] and not (there and there["readable"])
 
 
 def _new(node: Mapping, adopted: str) -> bool:

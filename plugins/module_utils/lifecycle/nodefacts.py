@@ -10,10 +10,11 @@ basis(node)                                           # what a certification pro
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 CERTIFIED = "goodput.fleet/certified"  # annotation: the record of a node's last certification
 VALIDATION = "validation"  # owner of the gate that stands until a node is proven
+GATE = f"gate.goodput.fleet/{VALIDATION}"  # its annotation, and the key of its taint
 DOMAIN_LABELS = (
     "nvidia.com/gpu.clique",
     "goodput.fleet/rack",
@@ -61,6 +62,38 @@ def facts(raw: Mapping, seen: Mapping, gpu: bool | None = None, domain_labels: I
             "record": record((metadata.get("annotations") or {}).get(CERTIFIED)),
         },
     }
+
+
+class Fleet(Mapping):
+    """Facts of nodes by name, each read out of the raw node when it is first asked for: most are never looked at."""
+
+    def __init__(self, raw: Mapping[str, Mapping], read: Callable[[Mapping], dict]):
+        self._raw, self._read, self._facts = raw, read, {}
+
+    def __getitem__(self, name: str) -> dict:
+        if name not in self._facts:
+            self._facts[name] = self._read(self._raw[name])
+        return self._facts[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._raw
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._raw)
+
+    def __len__(self) -> int:
+        return len(self._raw)
+
+    def noted(self, since: str) -> list[dict]:
+        """Those that carry something of the gate, or were made after that time, by name."""
+        return [self[name] for name in sorted(self._raw) if _is_noted(self._raw[name], since)]
+
+
+def _is_noted(raw: Mapping, since: str) -> bool:
+    metadata = raw.get("metadata") or {}
+    if GATE in (metadata.get("annotations") or ()) or (metadata.get("creationTimestamp") or "") > since:
+        return True
+    return any(taint.get("key") == GATE for taint in (raw.get("spec") or {}).get("taints") or ())
 
 
 def basis(node: Mapping) -> dict:

@@ -21,7 +21,9 @@ from datetime import datetime
 from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle import batches, requests, validation_gate
 from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle.newcomers import marked, newcomers
 from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle.nodefacts import (
+    GATE,
     VALIDATION,
+    Fleet,
     basis,
     gate,
     holders,
@@ -40,6 +42,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle.validation
 
 NEW_NODE, MANUAL = "new-node", "manual"
 CHUNK = 500  # nodes that one request of ours names: its status has to fit into an object
+_NEVER = "~"  # after every time
 SHOWN = 5  # nodes that a line names
 MAX_OUT, MAX_OUT_DOMAIN = Bound(10, True), Bound(50, True)
 
@@ -118,14 +121,14 @@ def others(result: Mapping) -> list[str]:
 
 
 def decide(
-    nodes: Mapping[str, dict],
+    nodes: Fleet,
     documents: Iterable[Mapping],
     proofs: Mapping[str, dict],
     policy: Policy,
     adopted: str,
     now: datetime,
 ) -> Plan:
-    """nodes: facts (nodefacts.py) of every node, by name. documents: every ValidationRequest. proofs: {batch: proof}
+    """nodes: every node. documents: every ValidationRequest. proofs: {batch: proof}
     (batches.py) for those that evidence is there for. adopted: nodes made later are new."""
     return _Pass(nodes, documents, proofs, policy, adopted, now).run()
 
@@ -134,18 +137,19 @@ class _Pass:
     def __init__(self, nodes, documents, proofs, policy: Policy, adopted: str, now: datetime):
         self.nodes, self.proofs, self.policy, self.adopted, self.now = nodes, proofs, policy, adopted, now
         self.stamp = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+        self.noted = nodes.noted(adopted if policy.new_nodes else _NEVER)
         self.tracks = [Track(each, policy.accept_changed, policy.only) for each in documents]
         self.by_digest = {track.digest: track for track in self.tracks}
         self.plan = Plan(_tracks=[track for track in self.tracks if track.selected], _now=self.stamp)
         self.proven: set[tuple[str, str]] = set()  # (request, node)
         self.gated: set[str] = set()  # nodes whose gate stands for all that is open
+        self.room: Room | None = None
         self.live: dict[str, list[tuple[Track, dict]]] = {}
         self.edited: dict[str, list[str]] = {}
 
     def run(self) -> Plan:
         self._take_in()
-        new = self._newcomers()
-        self._room(new)
+        self.new = self._newcomers()
         for name in sorted(self.live):
             self._gate(self.nodes[name], self.live[name])
         self._strays()
@@ -206,7 +210,7 @@ class _Pass:
         """New nodes get a request; names of all that have not been proven since they came."""
         known = {(name, uid) for track in self.tracks for name, uid in track.uids()}
         known |= {(name, self.nodes[name]["uid"]) for name in self.live}
-        found = newcomers(self.nodes.values(), self.adopted, known) if self.policy.new_nodes else []
+        found = newcomers(self.noted, self.adopted, known) if self.policy.new_nodes else []
         self._request(NEW_NODE, found, "joined, and was never certified")
         waiting = {name for name, entries in self.live.items() if any(each.reason == NEW_NODE for each, _e in entries)}
         return waiting | {node["name"] for node in found}
@@ -230,11 +234,15 @@ class _Pass:
             for node in part:
                 self._hold(node, [digest], reason, [document["metadata"]["name"]])
 
-    def _room(self, new: set[str]) -> None:
-        """Of the nodes that have ever been in service: those that are out, for whatever reason, count."""
-        fleet = [node for node in self.nodes.values() if node["gpu"] and node["name"] not in new]
-        self.room = Room(fleet, self.policy.max_out, self.policy.max_out_domain)
-        self.new, self.fleet = new, {node["name"] for node in fleet}
+    def _take_room(self, node: dict) -> str:
+        """Why a node may not be taken out of service. Those of the fleet that are out, for whatever reason, count; new
+        ones have never been in service."""
+        if not node["open"] or not node["gpu"] or node["name"] in self.new:
+            return ""
+        if self.room is None:
+            fleet = [each for name, each in self.nodes.items() if each["gpu"] and name not in self.new]
+            self.room = Room(fleet, self.policy.max_out, self.policy.max_out_domain)
+        return "" if self.room.take(node) else self.room.said(node["domain"])
 
     # ------------------------------------------------------------ gates
 
@@ -297,9 +305,9 @@ class _Pass:
         mine = [(track, entry) for track, entry in entries if track.selected]
         if not mine:
             return
-        serves = node["name"] in self.fleet and node["open"]
-        if serves and not self.room.take(node):
-            self._wait(entries, f"in service until there is room: {self.room.said(node['domain'])}")
+        full = self._take_room(node)
+        if full:
+            self._wait(entries, f"in service until there is room: {full}")
             return
         self._hold(node, digests, mine[0][0].reason, [track.name for track, _entry in mine])
 
@@ -308,8 +316,7 @@ class _Pass:
         want = {"node": node["name"], "owner": VALIDATION, "reason": why, "evidence": validation_gate.text(digests)}
         there = gate(node, VALIDATION)
         if not (there and there["readable"]):  # by value as admission sets it, so that it is one taint
-            key = f"gate.goodput.fleet/{VALIDATION}"
-            want["taint"] = {"key": key, "value": NEW_NODE if marked(node) else reason, "effect": "NoSchedule"}
+            want["taint"] = {"key": GATE, "value": NEW_NODE if marked(node) else reason, "effect": "NoSchedule"}
         self.plan.holds.append(want)
 
     def _open(self, node: dict, entries: list[tuple[Track, dict]], text: str) -> None:
@@ -336,8 +343,8 @@ class _Pass:
     def _strays(self) -> None:
         """Gates that no open request is behind."""
         found, held = [], {want["node"] for want in self.plan.holds}
-        for name, node in sorted(self.nodes.items()):
-            there = gate(node, VALIDATION) if node["gates"] else None
+        for node in self.noted:
+            name, there = node["name"], gate(node, VALIDATION)
             if there is None or name in self.live:
                 continue
             told = validation_gate.digests(there["evidence"]) or []

@@ -55,14 +55,14 @@ class Fleet:
         self.evidence: dict[str, dict] = {}
         self.bad: dict[str, str] = {}
         self.now = BEGIN
-        self.adopted = newcomers.adoption(self.facts().values())
+        self.adopted = newcomers.adoption(self.nodes.values())
         self.policy = {"settle": 0, "batch_seconds": 0, "max_out": validation.Bound(100, True)} | policy
         self.policy.setdefault("max_out_domain", validation.Bound(100, True))
         self.writes, self.killed_at, self.opened_on = 0, 0, {}
         self.certified: list[str] = []
 
-    def facts(self) -> dict[str, dict]:
-        return {name: nodefacts.facts(node, hosts.host(node)["facts"]) for name, node in self.nodes.items()}
+    def facts(self) -> nodefacts.Fleet:
+        return nodefacts.Fleet(self.nodes, lambda node: nodefacts.facts(node, hosts.host(node)["facts"]))
 
     def request(self, reason: str = "changed", *names: str, tests: list = TESTS, retries: int = 0) -> dict:
         facts = self.facts()
