@@ -32,6 +32,7 @@ KINDS = (
     "CertificationTest",
     "ValidationRequest",
     "RepairRequest",
+    "FailureSignatures",
 )
 
 
@@ -85,6 +86,7 @@ def _validator(kind: str):
         certification,
         certificationtest,
         driftreport,
+        failuresignatures,
         healthevent,
         overlay,
         quarantinepolicy,
@@ -109,6 +111,7 @@ def _validator(kind: str):
         certification,
         certificationtest,
         driftreport,
+        failuresignatures,
         healthevent,
         overlay,
         quarantinepolicy,
