@@ -369,7 +369,7 @@ class Steps:
 
     def run(self) -> dict:
         found = self.step(self.drained, self.outcomes)
-        watched = [each["node"] for each in found["pending"] if each["rung"] != "reset"]
+        watched = [each for each in found["pending"] if each["rung"] != "reset"]
         if watched and self.params["wait"] and self.mode == "enforce":
             self.watch(watched)
             found = repair_run.joined(found, self.step([], []))
@@ -417,19 +417,18 @@ class Steps:
         self.raw = gates.find_nodes(self.client, [want["node"] for want in wants])
         return results
 
-    def watch(self, names: list[str]) -> None:
-        """Until each of them is another machine or boot than now, and Ready."""
-        before = {name: self.marks(name) for name in names}
+    def watch(self, pending: list[dict]) -> None:
+        """Until each node is Ready as another machine or boot than before."""
         end = time.monotonic() + self.params["wait"]
-        while names and (left := end - time.monotonic()) > 0:
+        while pending and (left := end - time.monotonic()) > 0:
             time.sleep(min(self.params["poll"], left))
-            self.raw = gates.find_nodes(self.client, names)
-            names = [name for name in names if self.marks(name) in (before[name], None)]
+            nodes = self.look([each["node"] for each in pending])
+            pending = [each for each in pending if not self.is_back(each, nodes.get(each["node"]))]
 
-    def marks(self, name: str) -> tuple | None:
-        """Which machine and boot it is, None where it is not there or not Ready."""
-        node = self.facts(self.raw[name]) if name in self.raw else {}
-        return (node["uid"], node["bootId"]) if node.get("ready") else None
+    def is_back(self, attempt: dict, node: dict | None) -> bool:
+        if node is None or not node["ready"]:
+            return False
+        return (node["uid"], node["bootId"]) != (attempt["uidBefore"], attempt["bootBefore"])
 
 
 def main() -> None:

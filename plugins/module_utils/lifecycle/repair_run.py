@@ -75,7 +75,10 @@ def carry_out(decision: Decision, hands: Hands, mode: str) -> dict:
     done = [step for step in decision.steps if _write(step, hands, mode, found)]
     if mode == "enforce":
         _take_back(hands, found)
-        _hand_over([step for step in done if step.handover], hands, found)
+        try:
+            _hand_over([step for step in done if step.handover], hands, found)
+        except FleetError as error:  # what was requested has to be told all the same
+            found["failures"].append({"request": "", "node": "", "why": f"not handed over to validation: {error}"})
     return found
 
 
@@ -120,13 +123,16 @@ def _take_back(hands: Hands, found: dict) -> None:
     """Two runs at once may each have found room. What is written down shows it: whoever sees too many gives way, so
     that never more are under repair than may be. Attempts that cannot be taken back count, and time out."""
     requested, found["execute"] = found["execute"], []
-    over = bool(requested) and hands.crowded()
+    try:
+        over = bool(requested) and hands.crowded()
+    except FleetError:  # not known; the attempts are written down by now
+        over = True
     for entry in requested:
         doc = entry.pop("doc")
         if not over:
             found["execute"].append(entry)
             continue
-        why = "another run filled the room meanwhile"
+        why = "another run filled the room meanwhile, or nobody can tell"
         try:
             hands.store.write_status(doc, taken_back(doc["status"], entry["key"]))
         except FleetError as error:

@@ -119,7 +119,8 @@ def _judge(context: Context, step: Step, attempt: dict, node: Mapping | None, ne
     if state == repair_attempt.OPEN:
         step.say(f"{attempt['rung']}: {why}")
         until = (budget.moment(attempt["requestedAt"]) or context.now) + timedelta(seconds=timeout)
-        step.tell("pending", **about, until=until.strftime(STAMP))
+        before = {part: attempt.get(part) or "" for part in ("bootBefore", "uidBefore")}
+        step.tell("pending", **about, **before, until=until.strftime(STAMP))
     elif state == repair_attempt.FAILED:
         _failed(step, attempt, "verified", why)
     else:

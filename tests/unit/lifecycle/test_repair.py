@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle import budget, requests
+from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import Unavailable
 
 from tests.unit.lifecycle.repairing import TESTS, World, outcome
 
@@ -399,6 +400,24 @@ def test_two_runs_at_once_do_not_fill_the_room_twice():
     late = world.carry_out(second)
     assert not late["execute"] and "filled the room" in late["conflicts"][0]["why"]
     assert not world.request("gpu-2")["status"]["attempts"] and world.request("gpu-2")["status"]["phase"] == "Open"
+
+
+def test_what_was_requested_is_told_even_when_another_node_cannot_be_handed_over(monkeypatch):
+    world = closed()
+    entry = requested(world)
+    world.close("gpu-2")
+    world.step()
+    world.boot("gpu-1")
+
+    def broken(_wants: list[dict]) -> list[dict]:
+        raise Unavailable("the API server is gone")
+
+    monkeypatch.setattr(world, "_hold", broken)
+    found = world.step(drained=["gpu-2"], outcomes=[outcome(entry)])
+    assert [each["node"] for each in found["execute"]] == ["gpu-2"]
+    assert "the API server is gone" in found["failures"][0]["why"] and world.gate("gpu-1", "quarantine")
+    monkeypatch.undo()
+    assert world.step()["released"]
 
 
 def test_the_budget_counts_over_requests_of_the_same_machine():
