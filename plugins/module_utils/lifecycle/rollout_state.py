@@ -96,6 +96,13 @@ def evidence_of(node: Mapping) -> tuple[str, str]:
     return "", ""
 
 
+def _said(node: Mapping) -> str:
+    """What the gate says of a failed change, after what it was for."""
+    reasons = [gate["reason"] for gate in node["gates"] if gate["owner"] == MAINTENANCE]
+    said = reasons[0].partition(": ")[2] if reasons else ""
+    return f" ({said})" if said else ""
+
+
 def holders(node: Mapping, asked: bool) -> list[str]:
     """Who else holds it, as words. `asked`: a request of a driver update names it, so its validation gate is ours."""
     rollout, _mark = evidence_of(node)
@@ -122,7 +129,7 @@ def state(node: Mapping, requests: Requests, target: str, rollout: str, retry: b
             return State("changing", f"driver is {node['driver'] or 'not told'}", mark, True)
         return State("gated", "the change that had begun did not come to its end", mark, True)
     if own and mark == FAILED:
-        why = f"driver is {node['driver'] or 'not told'} after the change, not {target}"
+        why = f"driver is {node['driver'] or 'not told'} after the change, not {target}{_said(node)}"
         return State("gated", "", mark, True) if retry else State("failed", why, mark, True)
     if held:
         return State("foreign", f"held by others: {', '.join(held)}", mark, own)

@@ -189,6 +189,15 @@ def test_a_change_that_got_its_time_is_made_again():
     assert made["phase"] == "stopped" and "cordon" in made["failures"][0]["why"]
 
 
+def test_a_failed_change_says_why():
+    failed = gate(
+        "maintenance", f"{ID}/failed", f"driver update to {NEW}, wave 1: the change failed, kubectl: no route"
+    )
+    made = plan([*DONE, node("n", OLD, failed)])
+    why = f"driver is {OLD} after the change, not {NEW} (the change failed, kubectl: no route)"
+    assert made["failures"] == [{"node": "n", "why": why}]
+
+
 def test_a_failure_stops_and_lets_go_what_was_not_touched():
     nodes = [
         *DONE,
