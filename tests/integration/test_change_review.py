@@ -265,6 +265,22 @@ def test_only_nodes_of_the_change_and_the_target_are_planned(site):
     assert "the selector no-such=label fits none" in nowhere["markdown"]
 
 
+def test_a_change_of_everything_gives_a_page(site):
+    other = lock(NEXT)
+    other["spec"]["catalog"]["version"] = "1.1.0"
+    other["spec"]["constraints"] = [
+        {"name": "K8s.server.version", "value": ">= 1.30", "severity": "error", "from": "kind"}
+    ]
+    other["spec"]["checks"] = [
+        {"name": "nccl", "domain": "communication", "expression": "value >= 300", "unit": "GB/s", "from": "kind"}
+    ]
+    other["metadata"]["digest"] = digest.sha256(other["spec"])
+    result = module(head=other, offline=True)
+    kinds = [each["kind"] for each in result["lock_changes"]]
+    assert (result["exit_code"], kinds) == (0, ["nodeFact", "constraint", "check", "catalog"])
+    assert "| the recipe | `constraints['K8s.server.version']` |" in result["markdown"]
+
+
 def test_a_change_that_touches_no_node_costs_nothing(site):
     result = module(head=lock(), kubeconfig=str(site.cluster.kubeconfig))
     assert (result["exit_code"], result["lock_changes"], result["affected"]) == (0, [], [])

@@ -69,7 +69,7 @@ def diff(
             row["why"] = "" if spared else _why(row, about)
         found += rows
     found += _whole(before, after)
-    return [{**row, "recertify": bool(row.setdefault("why", ""))} for row in found]
+    return [{"why": "", **row, "recertify": bool(row.get("why"))} for row in found]
 
 
 def _components(spec: Mapping) -> dict[str, dict]:

@@ -69,8 +69,12 @@ def changed(*steps) -> list[dict]:
     return lockdiff.diff(base(), lockfile.load_lock(sealed(new)))
 
 
+KEYS = {"component", "path", "before", "after", "change", "kind", "recertify", "why"}
+
+
 def one(found: list[dict], *fields: str) -> tuple:
     assert len(found) == 1, found
+    assert found[0].keys() == KEYS
     return tuple(found[0][field] for field in fields)
 
 
