@@ -63,7 +63,7 @@ def _saved(tree: Tree, name: str) -> None:
     data = tree.read(name, MOST_PICKLE)
     at = 0
     while at < len(data):
-        _, at = pickles.read(data, built=lambda name, state: None, start=at)
+        at = pickles.read(data, built=lambda name, state: None, start=at)[1]
 
 
 def _unfinished(tree: Tree, finding: Finding, name: str) -> None:

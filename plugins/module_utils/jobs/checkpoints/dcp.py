@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 from ansible_collections.goodput.fleet.plugins.module_utils.jobs.checkpoints import pickles, torchfile
@@ -12,6 +13,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.jobs.checkpoints.fin
     Damaged,
     Finding,
     Unclear,
+    is_int,
     listed,
 )
 from ansible_collections.goodput.fleet.plugins.module_utils.jobs.checkpoints.tree import Tree
@@ -39,7 +41,7 @@ class Extents:
         kind = name.rpartition(".")[2]
         if "relative_path" in state and kind.endswith("StorageInfo"):
             path, offset, length = state["relative_path"], state.get("offset"), state.get("length")
-            if type(path) is not str or type(offset) is not int or type(length) is not int or min(offset, length) < 0:
+            if not isinstance(path, str) or not is_int(offset) or not is_int(length) or min(offset, length) < 0:
                 raise Damaged("says of a slice where it lies in a form that is not known")
             last = self.slices.get(path)
             if last is None or offset + length > last[0] + last[1]:
@@ -54,7 +56,7 @@ def folders(tree: Tree) -> list[str]:
     """Where the tree holds a distributed checkpoint; "" is the tree itself."""
     found = set()
     for name in tree.files:
-        folder, _, base = name.rpartition("/")
+        folder, base = os.path.split(name)
         if base.endswith(".distcp") or base == ".metadata" or _PER_RANK.fullmatch(base):
             found.add(folder)
     return sorted(found)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import defaultdict
 
@@ -13,6 +14,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.jobs.checkpoints.fin
     Damaged,
     Finding,
     Unclear,
+    is_int,
     listed,
 )
 from ansible_collections.goodput.fleet.plugins.module_utils.jobs.checkpoints.tree import Tree
@@ -30,7 +32,7 @@ def folders(tree: Tree) -> list[str]:
     """Where the tree holds DeepSpeed's files; "" is the tree itself."""
     found = set()
     for name in tree.files:
-        folder, _, base = name.rpartition("/")
+        folder, base = os.path.split(name)
         if _STATES.fullmatch(base) or _LAYER.fullmatch(base):
             found.add(folder)
     return sorted(found)
@@ -75,7 +77,7 @@ def _check(tree: Tree, finding: Finding, folder: str, world_size: int | None, na
         elif match := _LAYER.fullmatch(base):
             layers[int(match[1])].add(int(match[2]))
     said = _values(tree, start)
-    wanted = said.get("dp_world_size") if type(said.get("dp_world_size")) is int else None
+    wanted = said.get("dp_world_size") if is_int(said.get("dp_world_size")) else None
     parts = models | set(zero["model"]) | set(zero["optim"])
     _contiguous(finding, "model states of model-parallel rank", models or parts)
     if not models and not zero["model"]:
@@ -132,4 +134,4 @@ def _stage(said: dict) -> bool:
     config = said.get("ds_config")
     zero = config.get("zero_optimization") if isinstance(config, dict) else None
     stage = zero.get("stage") if isinstance(zero, dict) else None
-    return type(stage) is int and stage > 0
+    return is_int(stage) and stage > 0

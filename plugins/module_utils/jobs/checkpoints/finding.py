@@ -11,6 +11,11 @@ from collections.abc import Iterator
 TOLD = 4  # faults that `why` spells out; a torn save of 512 ranks has as many
 
 
+def is_int(value: object) -> bool:
+    """Whether it is a whole number; True and False are none."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 class Damaged(Exception):
     """A file is not what it has to be. The text says how."""
 

@@ -8,7 +8,12 @@ from __future__ import annotations
 import re
 
 from ansible_collections.goodput.fleet.plugins.module_utils.jobs.checkpoints import contents, dcp, deepspeed
-from ansible_collections.goodput.fleet.plugins.module_utils.jobs.checkpoints.finding import Damaged, Finding, listed
+from ansible_collections.goodput.fleet.plugins.module_utils.jobs.checkpoints.finding import (
+    Damaged,
+    Finding,
+    is_int,
+    listed,
+)
 from ansible_collections.goodput.fleet.plugins.module_utils.jobs.checkpoints.tree import Tree
 
 FORMAT = "huggingface"
@@ -130,7 +135,7 @@ def _trainer(tree: Tree, finding: Finding, sharded: bool, world_size: int | None
 def _state(tree: Tree) -> None:
     said = contents.load_json(tree, STATE)
     step = said.get("global_step") if isinstance(said, dict) else None
-    if type(step) is not int:
+    if not is_int(step):
         raise Damaged("has no global_step")
     named = TRAINER.fullmatch(tree.name)
     if named and int(named[1]) != step:

@@ -16,6 +16,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.jobs.checkpoints.fin
     Damaged,
     Finding,
     Unclear,
+    is_int,
     listed,
 )
 from ansible_collections.goodput.fleet.plugins.module_utils.jobs.checkpoints.tree import Tree
@@ -115,4 +116,4 @@ def _expected(there: set[str], arguments: dict) -> set[str]:
 
 def _size(arguments: dict, name: str, otherwise: int) -> int:
     value = arguments.get(name)
-    return value if type(value) is int and 0 < value <= 65536 else otherwise
+    return value if is_int(value) and 0 < value <= 65536 else otherwise

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from ansible_collections.goodput.fleet.plugins.module_utils.jobs.checkpoints.finding import is_int
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import InvalidDocument, Problem
 
 
@@ -20,7 +21,7 @@ def newest(checkpoints: object, before: int | None = None) -> dict | None:
         raise InvalidDocument(
             f"not a list of checkpoints but {type(checkpoints).__name__}", hint="what checkpoint_info returns"
         )
-    if before is not None and type(before) is not int:
+    if before is not None and not is_int(before):
         raise InvalidDocument(f"not a step: {before!r}", path="before", hint="a whole number")
     problems = [problem for index, item in enumerate(checkpoints) for problem in _problems(index, item)]
     if problems:
@@ -43,10 +44,10 @@ def _problems(index: int, item: object) -> list[Problem]:
     if not isinstance(item, dict):
         return [problem("", "not a checkpoint", "a dictionary with complete, step and path")]
     found = []
-    if item.get("complete", 0) not in (True, False, None) or "complete" not in item or type(item["complete"]) is int:
+    if item.get("complete", 0) not in (True, False, None) or "complete" not in item or is_int(item["complete"]):
         found.append(problem(".complete", "is missing or no answer", "true, false or null"))
-    if item.get("step") is not None and type(item["step"]) is not int:
+    if item.get("step") is not None and not is_int(item["step"]):
         found.append(problem(".step", f"not a step: {item['step']!r}", "a whole number or null"))
-    if item.get("writtenAt") is not None and type(item["writtenAt"]) is not str:
+    if item.get("writtenAt") is not None and not isinstance(item["writtenAt"], str):
         found.append(problem(".writtenAt", f"not a time: {item['writtenAt']!r}", "such as 2026-11-29T02:41:07Z"))
     return found

@@ -157,7 +157,7 @@ class _Reader:
     def varints(self, count: int) -> list[int]:
         if count > len(self.data):
             raise ValueError
-        return [self.varint() for _ in range(count)]
+        return [self.varint() for dummy in range(count)]
 
     def take(self, count: int) -> bytes:
         if self.pos + count > len(self.data):
@@ -227,7 +227,7 @@ def _node(data: bytes, base: str) -> tuple[int, list[tuple[str, str, int, int]]]
 def _table() -> list[int]:
     table = []
     for value in range(256):
-        for _ in range(8):
+        for _dummy in range(8):
             value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
         table.append(value)
     return table

@@ -105,7 +105,7 @@ def _run(data, built, named, pos):
         pos += 1
         if op == 0x94:  # MEMOIZE
             top = stack[-1]
-            if not lean or type(top) is str or type(top) is _Class:
+            if not lean or isinstance(top, (str, _Class)):
                 memo[memoized] = top
             memoized += 1
         elif op == 0x68:  # BINGET
@@ -128,9 +128,9 @@ def _run(data, built, named, pos):
         elif op == 0x75:  # SETITEMS
             items = since_mark()
             target = stack[-1]
-            if type(target) is dict:
+            if isinstance(target, dict):
                 for key, value in zip(items[::2], items[1::2], strict=True):
-                    if type(key) is str:
+                    if isinstance(key, str):
                         target[key] = value
         elif op == 0x81:  # NEWOBJ
             pop()
@@ -138,11 +138,11 @@ def _run(data, built, named, pos):
         elif op == 0x62:  # BUILD
             state = pop()
             target = stack[-1]
-            if type(state) is tuple and len(state) == 2 and type(state[1]) is dict:
+            if isinstance(state, tuple) and len(state) == 2 and isinstance(state[1], dict):
                 state = state[1]  # of a class with slots
-            if type(target) is Inert:
+            if isinstance(target, Inert):
                 if lean:
-                    if type(state) is dict:
+                    if isinstance(state, dict):
                         built(target.name, state)
                 elif target is not OPAQUE:
                     target.state = state
@@ -195,22 +195,22 @@ def _run(data, built, named, pos):
             index = data[pos] if op == 0x71 else _U32(data, pos)[0]
             pos += 1 if op == 0x71 else 4
             top = stack[-1]
-            if not lean or type(top) is str or type(top) is _Class:
+            if not lean or isinstance(top, (str, _Class)):
                 memo[index] = top
         elif op == 0x5D:  # EMPTY_LIST
             push([])
         elif op == 0x61:  # APPEND
             value = pop()
-            if not lean and type(stack[-1]) is list:
+            if not lean and isinstance(stack[-1], list):
                 stack[-1].append(value)
         elif op == 0x65:  # APPENDS
             items = since_mark()
-            if not lean and type(stack[-1]) is list:
+            if not lean and isinstance(stack[-1], list):
                 stack[-1].extend(items)
         elif op == 0x73:  # SETITEM
             value = pop()
             key = pop()
-            if type(stack[-1]) is dict and type(key) is str:
+            if isinstance(stack[-1], dict) and isinstance(key, str):
                 stack[-1][key] = value
         elif op == 0x74:  # TUPLE
             push(tuple(since_mark()))
@@ -219,7 +219,7 @@ def _run(data, built, named, pos):
         elif op == 0x64:  # DICT
             items = since_mark()
             pairs = zip(items[::2], items[1::2], strict=True)
-            push({key: value for key, value in pairs if type(key) is str})
+            push({key: value for key, value in pairs if isinstance(key, str)})
         elif op == 0x93:  # STACK_GLOBAL
             name = pop()
             push(glob(f"{_text(pop())}.{_text(name)}"))
@@ -240,7 +240,7 @@ def _run(data, built, named, pos):
             pop()
             push(OPAQUE)
         elif op == 0x50:  # PERSID
-            _, pos = _line(data, pos)
+            pos = _line(data, pos)[1]
             push(OPAQUE)
         elif op == 0x8F:  # EMPTY_SET
             push(OPAQUE)
@@ -287,7 +287,7 @@ def _run(data, built, named, pos):
 
 
 def _new(cls: object, lean: bool) -> object:
-    if type(cls) is not _Class:
+    if not isinstance(cls, _Class):
         return OPAQUE
     if cls.name in _ORDERED:
         return {}
@@ -296,7 +296,7 @@ def _new(cls: object, lean: bool) -> object:
 
 
 def _text(value: object) -> str:
-    if type(value) is not str:
+    if not isinstance(value, str):
         raise ValueError
     return value
 

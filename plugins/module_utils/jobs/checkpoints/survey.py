@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import re
 import time
@@ -68,7 +69,7 @@ def survey(
     {format, step, path, complete, why, files, bytes, writtenAt}. Raises `NotFound`, `Unavailable`, `InvalidDocument`.
     """
     only = _formats(only)
-    if limit < 1 or not settle >= 0:
+    if limit < 1 or settle < 0 or math.isnan(settle):
         raise InvalidDocument(
             f"{limit if limit < 1 else settle} is too small",
             path="limit" if limit < 1 else "settle",

@@ -50,11 +50,11 @@ def directory(file: BinaryIO, start: int, size: int) -> dict[str, tuple[int, int
     if size < _END.size:
         raise Damaged(f"breaks off: {size} bytes")
     end_at = size - _END.size
-    magic, disk, disk_dir, _, count, length, offset, comment = _END.unpack(_at(file, start + end_at, _END.size))
-    if magic != b"PK\x05\x06" or comment or disk or disk_dir:
+    magic, disk, disk_dir, here, count, length, offset, comment = _END.unpack(_at(file, start + end_at, _END.size))
+    if magic != b"PK\x05\x06" or comment or disk or disk_dir or here != count:
         raise Damaged("breaks off: the zip directory at its end is missing")
     if end_at >= _LOCATOR.size:
-        magic, _, at, _ = _LOCATOR.unpack(_at(file, start + end_at - _LOCATOR.size, _LOCATOR.size))
+        magic, dummy, at, dummy = _LOCATOR.unpack(_at(file, start + end_at - _LOCATOR.size, _LOCATOR.size))
         if magic == b"PK\x06\x07":
             end_at = at
             if at + _END64.size > size:
@@ -68,7 +68,7 @@ def directory(file: BinaryIO, start: int, size: int) -> dict[str, tuple[int, int
     if length > MOST_DIRECTORY:
         raise Unclear(f"has a zip directory of {length} bytes, more than are read")
     members = _members(_at(file, start + offset, length), count)
-    for name, (at, stored, _) in members.items():
+    for name, (at, stored, _dummy) in members.items():
         if at + _LOCAL.size + stored > offset:
             raise Damaged(f"lacks the data of {name}")
     ordered = sorted(place[0] for place in members.values())
@@ -95,7 +95,7 @@ def values(file: BinaryIO, size: int) -> object:
 def _members(data: bytes, count: int) -> dict[str, tuple[int, int, int]]:
     members = {}
     at = 0
-    for _ in range(count):
+    for _dummy in range(count):
         if at + _ENTRY.size > len(data):
             raise Damaged("has a broken zip directory")
         entry = _ENTRY.unpack_from(data, at)

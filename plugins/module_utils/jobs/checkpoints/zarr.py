@@ -93,7 +93,7 @@ def _frame_end(file) -> int:
     flags = head[4]
     single = flags >> 5 & 1
     at = 5 + (1 - single) + (0, 1, 2, 4)[flags & 3] + (single, 2, 4, 8)[flags >> 6]
-    for _ in range(MOST_BLOCKS):
+    for _dummy in range(MOST_BLOCKS):
         file.seek(at)
         block = int.from_bytes(file.read(3).ljust(3, b"\xff"), "little")
         at += 3 + (1 if block >> 1 & 3 == 1 else block >> 3)
