@@ -54,7 +54,7 @@ def directory(file: BinaryIO, start: int, size: int) -> dict[str, tuple[int, int
     if magic != b"PK\x05\x06" or comment or disk or disk_dir or here != count:
         raise Damaged("breaks off: the zip directory at its end is missing")
     if end_at >= _LOCATOR.size:
-        magic, dummy, at, dummy = _LOCATOR.unpack(_at(file, start + end_at - _LOCATOR.size, _LOCATOR.size))
+        magic, _disk, at, _disks = _LOCATOR.unpack(_at(file, start + end_at - _LOCATOR.size, _LOCATOR.size))
         if magic == b"PK\x06\x07":
             end_at = at
             if at + _END64.size > size:
