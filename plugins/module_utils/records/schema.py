@@ -33,6 +33,8 @@ KINDS = (
     "ValidationRequest",
     "RepairRequest",
     "FailureSignatures",
+    "RecoveryPolicy",
+    "RecoveryDecision",
 )
 
 
@@ -91,6 +93,8 @@ def _validator(kind: str):
         overlay,
         quarantinepolicy,
         recipelock,
+        recoverydecision,
+        recoverypolicy,
         registry,
         repairrequest,
         signaltable,
@@ -116,6 +120,8 @@ def _validator(kind: str):
         overlay,
         quarantinepolicy,
         recipelock,
+        recoverydecision,
+        recoverypolicy,
         registry,
         repairrequest,
         signaltable,
