@@ -194,7 +194,7 @@ def test_a_fault_is_repaired_and_proven_or_handed_over(site):
     site.pod("pending", WELL)
 
     looked = site.play("remediate", goodput_mode="observe")
-    assert "reset" in looked and site.api.list(f"{SYSTEM}/repairrequests") == []
+    assert f"{WELL}: to be drained for reset" in looked and site.api.list(f"{SYSTEM}/repairrequests") == []
     assert all(tools.calls() == [] for tools in site.machines.values()) and site.node_of("running") == WELL
 
     site.play("remediate")
