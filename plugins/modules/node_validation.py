@@ -286,6 +286,7 @@ counts:
 import json
 import os
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from ansible.module_utils.basic import AnsibleModule
@@ -539,7 +540,7 @@ def policy(params: dict) -> validation.Policy:
         raise InvalidDocument("is empty", path="evidence_dir", hint="the directory of the certifications' evidence")
     new_nodes = params["new_nodes"] and not params["only"]
     if new_nodes or params["adopt_orphans"]:  # what is wrong with the tests must not show when a node joins
-        requests.make("new-node", [{"name": "any"}], params["tests"], params["options"], retries=params["retries"])
+        check_tests(params)
     return validation.Policy(
         tests=params["tests"],
         options=params["options"],
@@ -556,6 +557,20 @@ def policy(params: dict) -> validation.Policy:
         namespace="" if params["records_dir"] else params["namespace"],
         not_run={each.get("certification"): str(each.get("msg") or "") for each in params["not_run"]},
     )
+
+
+def check_tests(params: dict) -> None:
+    """As requests and certifications read them; what is wrong is told of the options here."""
+    given = (params["tests"], params["options"])
+    try:
+        made = requests.make("new-node", [{"name": "any"}], *given, retries=params["retries"])
+        documents.load(batches.certification(made["spec"], {"any": []}))
+    except InvalidDocument as error:
+        places = (("spec.categories", "tests"), ("spec.", ""))
+        found = error.problems
+        for theirs, ours in places:
+            found = [replace(each, file=None, path=each.path.replace(theirs, ours, 1)) for each in found]
+        raise InvalidDocument(found) from error
 
 
 def public_key(path: str | None) -> str | None:

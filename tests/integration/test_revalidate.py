@@ -493,7 +493,8 @@ def test_bad_input_is_one_clear_error(site):
 
     assert "max_out" in message(max_out="none")
     assert "tests" in message(tests=[])
-    assert "variant" in message(tests=[{"domain": "diagnostics"}])
+    assert message(tests=[{"domain": "diagnostics"}]).startswith("tests[0]: has no variant")
+    assert message(tests=[TESTS[0], TESTS[0]]).startswith("tests[1]: asks for the same")
     assert "there is no request no-such" in message(only=["no-such"])
     assert "evidence_dir" in message(evidence_dir="")
     assert "there is no namespace elsewhere" in message(namespace="elsewhere")
