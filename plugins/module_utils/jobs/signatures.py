@@ -134,7 +134,7 @@ class Table:
 
 
 def load_catalog(layers: Iterable[str]) -> Table:
-    """The table of catalogue directories (`signatures/*.yaml` of each), in order. Raises NotFound or InvalidDocument."""
+    """The table of catalogue directories (`signatures/*.yaml`), in order. Raises NotFound or InvalidDocument."""
     layers = [str(layer) for layer in layers]
     patterns = [os.path.join(glob.escape(layer), "signatures", "*.yaml") for layer in layers]
     paths = [path for pattern in patterns for path in sorted(glob.glob(pattern))]

@@ -39,7 +39,7 @@ _ID = parts.text(r"[A-Z][A-Za-z0-9-]{0,31}", "a capital letter, then letters, di
 _PATTERN = {
     "type": "string",
     "minLength": 3,
-    "description": "a regular expression of Python's; groups host, peer, rank, ranks, device, pid and signal name them",
+    "description": "a regular expression of Python's; groups host, peer, rank, ranks, local, device and code name them",
 }
 _LITERALS = parts.listed(_TEXT, "texts one of which is in every line that matches, where the pattern does not tell")
 _VERDICT = {
