@@ -7,6 +7,7 @@ makes the node of the cluster go and come back in another boot. GPU tests print 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -32,7 +33,7 @@ ROOT = Path(__file__).parents[2]
 H100 = {"prefix": "gpu", "accelerator": "h100", "service": "baremetal", "os": "ubuntu-22.04", "driver": "580.105.08"}
 PROFILE = {"nodes": 6, "groups": [{**H100, "perRack": 2}]}
 SYSTEM = "/apis/goodput.fleet/v1alpha1/namespaces/goodput-fleet"
-WELL, SICK, GONE = "gpu-0000", "gpu-0002", "gpu-0004"
+WELL, SICK, GONE, CUT = "gpu-0000", "gpu-0002", "gpu-0004", "gpu-0005"
 QUARANTINE, VALIDATION = "gate.goodput.fleet/quarantine", "gate.goodput.fleet/validation"
 SECRET = "a-secret-of-the-site"
 DEAF = "#!/bin/sh\ntrap '' TERM\nwhile :; do sleep 1; done\n"  # a process that no signal ends
@@ -48,7 +49,7 @@ class Site:
         self.machines: dict[str, NodeTools] = {}
         self.over = threading.Event()
         self.access = {"kubeconfig": str(cluster.kubeconfig), "catalog": [str(modules.CATALOG)]}
-        for number, name in enumerate((WELL, SICK, GONE)):
+        for number, name in enumerate((WELL, SICK, GONE, CUT)):
             gpu = smi.gpu(0, changes={"serial": f"16500000000{number}", "gpu_recovery_action": "Reset"})
             self.machines[name] = NodeTools(
                 folder / name,
@@ -104,20 +105,24 @@ class Site:
                     told.unlink()
                     tools.set_boot_id(self.cluster.fleet.reboot(name))
 
-    def play(self, book: str, fails: bool = False, **variables: Any) -> str:
+    def start(self, book: str, **variables: Any) -> subprocess.Popen:
         (self.folder / "vars.yml").write_text(yaml.safe_dump({**self.variables, **variables}))
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "GOODPUT_", "K"))}
-        done = subprocess.run(
+        return subprocess.Popen(
             [str(ROOT / ".venv/bin/ansible-playbook"), "-i", "hosts.yml", f"goodput.fleet.{book}", "-e", "@vars.yml"],
             cwd=self.folder,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
-            timeout=300,
+            start_new_session=True,
             env={**kept, "HOME": str(self.folder), "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".build/collections")},
         )
-        printed = done.stdout + done.stderr
+
+    def play(self, book: str, fails: bool = False, **variables: Any) -> str:
+        with self.start(book, **variables) as process:
+            printed, _none = process.communicate(timeout=300)
         assert SECRET not in printed
-        assert bool(done.returncode) == fails, printed
+        assert bool(process.returncode) == fails, printed
         return printed
 
     def boot(self, name: str) -> str:
@@ -235,6 +240,26 @@ def test_a_fault_is_repaired_and_proven_or_handed_over(site):
     options = {"tests": site.variables["remediate_tests"], "executors": ["reboot", "ticket"], "mode": "enforce"}
     again = modules.run("node_repair", {"kubeconfig": str(site.cluster.kubeconfig), **options})
     assert (again["changed"], again["execute"], again["tickets"]) == (False, [], [])
+
+
+def test_a_run_that_is_killed_while_a_node_reboots_is_gone_on_with(site):
+    """It is never told to reboot twice. Whether it did is seen by its boot id, though nobody heard its answer."""
+    options = {"remediate_executors": {"reboot": "reboot_ssh"}, "remediate_only": [CUT], "remediate_wait": 2}
+    began, slow = site.folder / "began", site.folder / "slow"
+    slow.write_text(f"#!/bin/sh\ntouch {began}\nexec sleep 10\n")
+    slow.chmod(0o755)
+    site.quarantine(CUT)
+    with site.start("remediate", **options, remediate_reboot_command=[str(slow)]) as process:
+        wait_until(began.exists, 120, "the node is told to reboot")
+        os.killpg(process.pid, signal.SIGKILL)
+    assert site.attempts(CUT) == [("reboot", None, None, None)]
+    site.play("remediate", **options)
+    assert site.machines[CUT].calls("systemctl") == [] and site.gates(CUT) == [QUARANTINE]
+    site.machines[CUT].set_boot_id(site.cluster.fleet.reboot(CUT))
+    wait_until(lambda: CUT in site.cluster.fleet.ready(), 60, "the node is back")
+    site.play("remediate", **options)
+    assert site.attempts(CUT) == [("reboot", True, True, None)] and site.gates(CUT) == [VALIDATION]
+    assert site.machines[CUT].calls("systemctl") == []
 
 
 def test_a_dead_node_is_rebooted_past_pods_that_nobody_confirms_and_handed_over_when_it_stays_away(site):
