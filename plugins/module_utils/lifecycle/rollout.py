@@ -118,7 +118,7 @@ class _View:
         for node in nodes:
             name = node["name"]
             found = state(node, asked, target, rollout, name in options.retry, name in options.waited)
-            if name in options.not_drained and found.stage == "gated":
+            if name in options.not_drained and found.stage in ("gated", "pending"):
                 self._by_stage.setdefault("undrained", []).append(node)
             self.states[name] = found
             self._by_stage.setdefault(found.stage, []).append(node)

@@ -229,6 +229,8 @@ def test_a_node_that_cannot_be_emptied_stops_and_is_let_go():
     made = plan([*DONE, stuck], not_drained={"stuck": "blocked by PodDisruptionBudget web"})
     assert made["phase"] == "stopped" and steps(made) == {"release": ["stuck"]}
     assert made["failures"] == [{"node": "stuck", "why": "blocked by PodDisruptionBudget web"}]
+    let_go = plan([*DONE, node("stuck")], not_drained={"stuck": "blocked by PodDisruptionBudget web"})
+    assert let_go["phase"] == "stopped" and steps(let_go) == {} and let_go["failures"] == made["failures"]
 
 
 def test_nodes_that_are_out_already_count():

@@ -46,7 +46,7 @@ def fleets(draw) -> tuple[list[dict], list[dict], dict]:
     options = {name: bound(draw(st.sampled_from(BOUNDS)), name) for name in ("wave", "fleet", "domain")}
     options["canary"] = draw(st.integers(0, 2))
     some = st.sets(st.sampled_from([each["name"] for each in nodes]))
-    options.update(retry=draw(some), waited=draw(some))
+    options.update(retry=draw(some), waited=draw(some), not_drained=dict.fromkeys(draw(some), "blocked"))
     return nodes, requests, options
 
 
