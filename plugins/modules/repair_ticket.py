@@ -168,6 +168,7 @@ problems:
   elements: dict
 """
 
+import os
 import time
 
 from ansible.module_utils.basic import AnsibleModule
@@ -175,6 +176,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle import tic
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import FleetError, InvalidDocument
 
 OF_URLS = ("use_proxy", "validate_certs", "ca_path", "client_cert", "client_key", "url_username", "url_password")
+FILES = ("ca_path", "client_cert", "client_key")
 RANGES = {"retries": (0, 20), "timeout": (1, 300), "give_up_after": (1, 3600)}
 
 
@@ -183,6 +185,11 @@ def work(module: AnsibleModule) -> dict:
     for name, (least, most) in RANGES.items():
         if not least <= params[name] <= most:
             raise InvalidDocument(f"is {params[name]}", path=name, hint=f"from {least} to {most}")
+    for name in FILES:
+        if params[name] and not os.path.isfile(params[name]):
+            raise InvalidDocument(
+                f"there is no file {params[name]}", path=name, hint="a file of PEM certificates or keys"
+            )
     receiver = ticket.check_url(params["url"])
     more = ticket.check_headers(params["headers"])
     body, key = ticket.encode(params["ticket"]), ticket.key_of(params["ticket"], params["key"])

@@ -184,6 +184,8 @@ def test_headers_of_the_site_are_sent_and_never_shown(capsys):
         ({"headers": {"X-A": "a\r\nb"}}, "headers.X-A"),
         ({"retries": -1}, "retries: is -1 (from 0 to 20)"),
         ({"timeout": 0}, "timeout: is 0"),
+        ({"ca_path": "/nowhere/ca.pem"}, "ca_path: there is no file /nowhere/ca.pem"),
+        ({"client_cert": "/nowhere/me.pem"}, "client_cert: there is no file"),
     ],
 )
 def test_bad_input_is_one_clear_error(capsys, given, told):
