@@ -8,8 +8,8 @@ name: parse_job_log
 short_description: What a job failed of, by the logs of its ranks
 version_added: 1.1.0
 description:
-  - Reads logs of PyTorch, NCCL, JAX, DeepSpeed, Megatron-LM, C(torchrun), C(mpirun), Slurm, Ray and Kubernetes, with the
-    labels of launchers before each line, and tells the class of the failure, whom it points at, and the lines that
+  - Reads logs of PyTorch, NCCL, JAX, DeepSpeed, Megatron-LM, C(torchrun), C(mpirun), Slurm, Ray and Kubernetes, with
+    the labels of launchers before each line, and tells the class of the failure, whom it points at, and the lines that
     decided.
   - Class and blame are two answers. A rank that waited for others is never blamed, whatever it printed; what
     C(torchrun) calls the root cause is not believed.
@@ -74,7 +74,8 @@ _value:
         - The signature that decided. C(exit) and a number where only an exit code tells; empty where nothing does.
       type: str
     class:
-      description: V(hardware), V(network), V(transient-software), V(user-code), V(storage), V(preemption) or V(unknown).
+      description:
+        - V(hardware), V(network), V(transient-software), V(user-code), V(storage), V(preemption) or V(unknown).
       type: str
     action:
       description: What the catalogue advises for this signature alone.

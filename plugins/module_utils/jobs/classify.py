@@ -7,8 +7,8 @@
     classify([(0, "train-0", open("rank-0.log", "rb")), (1, "train-1", open("rank-1.log", "rb"))], table)["class"]
 
 Rules: only the last attempt in a log counts. The earliest line that does not follow from another failure decides, lines
-that do only where nothing else is there. Blame is a second answer, see blame.py. What a launcher calls the root cause is
-only the first failure it saw, and is not believed.
+that do only where nothing else is there. Blame is a second answer, see blame.py. What a launcher calls the root cause
+is only the first failure it saw, and is not believed.
 """
 
 from __future__ import annotations

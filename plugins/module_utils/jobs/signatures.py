@@ -112,7 +112,7 @@ class Table:
     @property
     def fallback(self) -> Signature | None:
         """What holds for an exception nobody described."""
-        plain = (one for one in self.signatures if one.generic and one.component == "python")
+        plain = (one for one in self.signatures if one.generic and one.cls == "user-code")
         return next(plain, None)
 
     def settle(self) -> None:
