@@ -1,0 +1,200 @@
+# Copyright (c) 2026 goodput.fleet contributors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is remembered of earlier attempts: one entry per attempt that was decided about.
+
+An entry: {key, previous, job: "NAMESPACE/NAME", at, class, id, action, rule, mode, nodes, blamed: [nodes],
+exclude: [nodes], step, checkpointStep, advanced: true | false | null, fault, user, image, outcome}. `fault` is the same
+for failures that are the same to the line; empty where there is none such. `outcome` is written by who acts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ansible_collections.goodput.fleet.plugins.module_utils.jobs import moments
+from ansible_collections.goodput.fleet.plugins.module_utils.records import digest
+
+RESTARTS = ("retry", "restart")
+# a restart that did not happen costs no budget
+UNDONE = ("refused", "failed", "planned", "advised", "already")
+# the rule for memory that ran out: the node is looked at for what was left over, and not blamed
+MEMORY = "row-15"
+KEEP = 30 * 86400  # seconds
+# a time-out raises the same exception at the same line of the launcher each time; only these are somebody's bug
+BUGS = ("user-code", "unknown", "")
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """`at` in seconds since 1970."""
+
+    key: str
+    number: int | None
+    job: str
+    at: float
+    cls: str
+    id: str
+    action: str
+    nodes: frozenset[str]
+    blamed: frozenset[str]
+    exclude: frozenset[str]
+    step: int | None
+    checkpoint: int | None
+    advanced: bool | None
+    fault: str
+    image: str
+    acted: bool
+
+    @property
+    def restarted(self) -> bool:
+        return self.acted and self.action in RESTARTS
+
+
+class History:
+    """The decisions of the last 30 days, oldest first, each attempt once. What cannot be read is left out."""
+
+    def __init__(self, history: Mapping | None, now: float):
+        found: dict[str, Entry] = {}
+        for raw in (history or {}).get("decisions") or ():
+            entry = _entry(raw)
+            if entry and now - KEEP <= entry.at <= now and (entry.key not in found or found[entry.key].at <= entry.at):
+                found[entry.key] = entry
+        self.entries = sorted(found.values(), key=lambda entry: (entry.at, entry.key))
+        self._by_job: dict[str, list[Entry]] = {}
+        for entry in self.entries:
+            self._by_job.setdefault(entry.job, []).append(entry)
+
+    def of(self, attempt: Mapping) -> list[Entry]:
+        """All of a job of that name, other attempts only, oldest first."""
+        return [entry for entry in self._by_job.get(job_of(attempt), ()) if entry.key != attempt["key"]]
+
+    def own(self, attempt: Mapping) -> Entry | None:
+        """What was decided about that very attempt."""
+        for entry in self._by_job.get(job_of(attempt), ()):
+            if entry.key == attempt["key"]:
+                return entry
+        return None
+
+    def chain(self, attempt: Mapping) -> list[Entry]:
+        """The attempts before it of the same submission, oldest first; who submits again starts anew."""
+        chain: list[Entry] = []
+        number = attempt.get("number")
+        for entry in reversed(self.of(attempt)):
+            if number is None or entry.number is None or entry.number >= number:
+                break
+            chain.append(entry)
+            number = entry.number
+        return chain[::-1]
+
+    def since(self, seconds: float, now: float) -> list[Entry]:
+        return [entry for entry in self.entries if entry.at > now - seconds]
+
+
+def job_of(attempt: Mapping) -> str:
+    job = attempt["job"]
+    return f"{job.get('namespace', '')}/{job.get('name', '')}"
+
+
+def number_of(key: str) -> int | None:
+    """Of NAMESPACE/NAME/UID/NUMBER, also where the uid of another scheduler holds a slash, _, + or []."""
+    last = key.rpartition("/")[2]
+    return int(last) if last.isdecimal() else None
+
+
+def step_of(attempt: Mapping) -> int | None:
+    """The step at which it failed, as far as the log tells."""
+    signature = attempt.get("signature") or {}
+    for source in (signature.get("exception"), signature.get("progress"), attempt.get("progress")):
+        for name in ("step", "lastStep"):
+            if source and source.get(name) is not None:
+                return source[name]
+    return None
+
+
+def checkpoint_of(attempt: Mapping) -> int | None:
+    checkpoint = attempt.get("checkpoint") or {}
+    return checkpoint.get("step") if checkpoint.get("complete") else None
+
+
+def fault_of(attempt: Mapping) -> str:
+    """The same for failures that are the same to the line and the step; empty for what is no bug."""
+    signature = attempt.get("signature") or {}
+    exception = signature.get("exception")
+    if not exception or signature.get("class", "") not in BUGS:
+        return ""
+    place = (exception.get("file"), exception.get("line"))
+    what = _ADDRESS.sub("0x", exception.get("message") or "") if None in place else ""
+    return digest.sha256([exception.get("type"), *place, what, step_of(attempt)])[7:23]
+
+
+def advanced(attempt: Mapping, before: list[Entry]) -> bool | None:
+    """Whether the attempt got further than those before it. None: nobody can tell."""
+    told = (attempt.get("progress") or {}).get("advanced")
+    if told is not None:
+        return told
+    saved = checkpoint_of(attempt)
+    earlier = [entry.checkpoint for entry in before if entry.checkpoint is not None]
+    if saved is not None and earlier and saved > max(earlier):
+        return True
+    step = step_of(attempt)
+    steps = [entry.step for entry in before if entry.step is not None]
+    return step > max(steps) if step is not None and steps else None
+
+
+def entry(decision: Mapping, attempt: Mapping, outcome: str = "") -> dict:
+    """What to remember of a decision (the document) about an attempt."""
+    spec, job = decision["spec"], attempt["job"]
+    return {
+        "key": attempt["key"],
+        "previous": attempt.get("previous") or "",
+        "job": job_of(attempt),
+        "at": spec["decidedAt"],
+        "class": spec.get("class", ""),
+        "id": spec.get("signature", ""),
+        "action": spec["action"],
+        "rule": spec["rule"],
+        "mode": spec["mode"],
+        "nodes": sorted(attempt.get("nodes") or ()),
+        "blamed": sorted(one["node"] for one in spec["hardware"] if one["advice"] != "none" and spec["rule"] != MEMORY),
+        "exclude": sorted(one["node"] for one in spec["exclude"]),
+        "step": step_of(attempt),
+        "checkpointStep": checkpoint_of(attempt),
+        "advanced": (attempt.get("progress") or {}).get("advanced"),
+        "fault": fault_of(attempt),
+        "user": job.get("user") or "",
+        "image": job.get("image") or "",
+        "outcome": outcome,
+    }
+
+
+def _entry(raw: Mapping) -> Entry | None:
+    at = moments.of(raw.get("at"))
+    if at is None or not raw.get("key"):
+        return None
+    acted = raw.get("mode", "act") == "act" and (raw.get("outcome") or "") not in UNDONE
+    return Entry(
+        key=raw["key"],
+        number=number_of(raw["key"]),
+        job=raw.get("job") or "",
+        at=at,
+        cls=raw.get("class") or "",
+        id=raw.get("id") or "",
+        action=raw.get("action") or "none",
+        nodes=_names(raw.get("nodes")),
+        blamed=_names(raw.get("blamed")),
+        exclude=_names(raw.get("exclude")),
+        step=raw.get("step"),
+        checkpoint=raw.get("checkpointStep"),
+        advanced=raw.get("advanced"),
+        fault=raw.get("fault") or "",
+        image=raw.get("image") or "",
+        acted=acted,
+    )
+
+
+def _names(names: Iterable[str] | None) -> frozenset[str]:
+    return frozenset(names or ())
