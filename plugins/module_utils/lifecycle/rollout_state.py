@@ -120,17 +120,18 @@ def state(node: Mapping, requests: Requests, target: str, rollout: str, retry: b
     asked = requests.of(node)
     gate, mark = evidence_of(node)
     held = holders(node, bool(asked))
-    gated = any(each["owner"] == VALIDATION for each in node["gates"])
+    gated = next((each for each in node["gates"] if each["owner"] == VALIDATION), None)
     if node["driver"] == target:
         return _with_target(node, requests, asked, target, (gate, mark, gate == rollout), held, gated, retry, waited)
     own = gate == rollout
-    if own and mark == CHANGING:
-        if retry or not waited:
-            return State("changing", f"driver is {node['driver'] or 'not told'}", mark, True)
-        return State("gated", "the change that had begun did not come to its end", mark, True)
-    if own and mark == FAILED:
+    if own and mark:
         why = f"driver is {node['driver'] or 'not told'} after the change, not {target}{_said(node)}"
-        return State("gated", "", mark, True) if retry else State("failed", why, mark, True)
+        if mark == CHANGING and (retry or not waited):
+            return State("changing", why, mark, True)
+        gates = [each for each in held if each.startswith("gate ")]
+        if gates:
+            return State("failed", f"{why}; held by others: {', '.join(gates)}", mark, True)
+        return State("gated", why, mark, True) if mark == CHANGING or retry else State("failed", why, mark, True)
     if held:
         return State("foreign", f"held by others: {', '.join(held)}", mark, own)
     if gate:
@@ -147,14 +148,14 @@ def _with_target(
     target: str,
     gate: tuple[str, str, bool],
     held: list[str],
-    gated: bool,
+    gated: Mapping | None,
     retry: bool,
     waited: bool,
 ) -> State:
     rollout, mark, own = gate
     opened = any(each.phase == "Opened" and each.basis.get("driver", target) == target for each in asked)
     if not rollout and not (gated and asked and not opened):
-        if gated and not requests.names(node):
+        if gated and str(gated.get("evidence")).startswith("vr") and not requests.names(node):
             why = "its validation gate stands for no request; with revalidate_accept_changed, retry asks for it anew"
             return State("up") if retry and not held else State("failed", why)
         certified = node["certified"]
@@ -169,8 +170,9 @@ def _with_target(
         if failed and not retry:
             return State("failed", f"certification failed with {target}: request {failed[-1].request}", mark, own)
     if not node["ready"] or held:
-        why = f"held by others: {', '.join(held)}" if held else "not ready"
-        return State("failed" if waited else "starting", f"has {target}, but is {why}", mark, own)
+        why = f"has {target}, but is {'held by others: ' + ', '.join(held) if held else 'not ready'}"
+        over = waited or any(each.startswith("gate ") for each in held)  # a cordon may be a part of the change
+        return State("failed" if over else "starting", why, mark, own)
     return State("up", "", mark, own)
 
 

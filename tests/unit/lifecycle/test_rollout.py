@@ -114,8 +114,15 @@ CASES = {
         "stopped",
         {},
     ),
+    "quarantined with the new driver": (
+        node("n", NEW, maintenance("/changing"), gate("quarantine", "xid")),
+        [],
+        "stopped",
+        {},
+    ),
     "did not come up": (node("n", OLD, maintenance("/failed")), [], "stopped", {}),
     "its request was deleted": (node("n", NEW, VALIDATION), [], "stopped", {}),
+    "gated for validation by hand": (node("n", NEW, gate("validation", "CHG-7")), [], "done", {}),
     "failed, another attempt runs": (
         node("n", NEW, VALIDATION),
         [request([node("n")], "Failed", basis={"driver": NEW}), request([node("n")], "Running", attempt=2)],
@@ -184,6 +191,8 @@ def test_a_wave_is_validated_together():
 def test_a_change_that_got_its_time_is_made_again():
     changing = node("n", OLD, maintenance("/changing"))
     assert steps(plan([*DONE, changing], waited={"n"})) == {"change": ["n"]}
+    sick = node("n", OLD, maintenance("/changing"), gate("quarantine", "xid"))
+    assert steps(plan([*DONE, sick], waited={"n"})) == {} and steps(plan([*DONE, sick])) == {"wait": ["n"]}
     up = node("n", NEW, maintenance("/changing"), external=[cordon()])
     made = plan([*DONE, up], waited={"n"})
     assert made["phase"] == "stopped" and "cordon" in made["failures"][0]["why"]

@@ -20,6 +20,8 @@ GATES = [
     (gate("validation", "vr-1"),),
     (maintenance("/changing"), gate("validation", "vr-1")),
     (gate("quarantine", "xid"),),
+    (maintenance("/changing"), gate("quarantine", "xid")),
+    (maintenance("/failed"), gate("quarantine", "xid")),
 ]
 PHASES = ["", "Pending", "Running", "Passed", "Failed", "Opened", "Gone"]
 BOUNDS = ["1", "2", "5", "10%", "25%", "50%", "100%"]
