@@ -190,13 +190,13 @@ def _in_order(pending: list[Mapping]) -> list[Mapping]:
     return sorted(pending, key=lambda node: (not is_out(node), node["domain"], node["name"]))
 
 
-def _canaries(pending: list[Mapping], proven: Mapping[str, int], number: int) -> dict[str, int]:
+def _canaries(pending: Iterable[Mapping], proven: Mapping[str, int], number: int) -> dict[str, int]:
     """GPU model -> how many of its nodes have to be proven yet before waves begin."""
     models = {node["product"] for node in pending}
     return {model: number - proven.get(model, 0) for model in models if proven.get(model, 0) < number}
 
 
-def _choose(ordered: list[Mapping], room: Room, size: int, canaries: Mapping[str, int]) -> list[Mapping]:
+def _choose(ordered: Iterable[Mapping], room: Room, size: int, canaries: Mapping[str, int]) -> list[Mapping]:
     """The next wave, or the canaries while there are models that need some."""
     missing = dict(canaries)
     size = sum(missing.values()) or size
@@ -249,7 +249,7 @@ def _preview(
     if view.failed:
         return [], []
     chosen = {node["name"] for node in now}
-    left = _in_order([node for node in view.at("pending") if node["name"] not in chosen])
+    left = {node["name"]: node for node in _in_order(view.at("pending")) if node["name"] not in chosen}
     size, proven = options.wave.of(len(view.states)), dict(proven)
     waves: list[list[str]] = []
     wave, canaries = now, {"": 1}
@@ -257,13 +257,13 @@ def _preview(
         for node in wave:
             proven[node["product"]] = proven.get(node["product"], 0) + 1
             room.give(node)
-        canaries = _canaries(left, proven, options.canary) if canaries else {}
-        wave = _choose(left, room, size, canaries)
+        canaries = _canaries(left.values(), proven, options.canary) if canaries else {}
+        wave = _choose(left.values(), room, size, canaries)
         if not wave:
-            return waves, sorted({room.said(node["domain"]) for node in left})
+            return waves, sorted({room.said(node["domain"]) for node in left.values()})
         waves.append([node["name"] for node in wave])
-        gone = {node["name"] for node in wave}
-        left = [node for node in left if node["name"] not in gone]
+        for name in waves[-1]:
+            del left[name]
     return waves, []
 
 
