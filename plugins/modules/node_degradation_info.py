@@ -376,7 +376,7 @@ class Look:
         standing = {
             name: {
                 **node,
-                "ready": node["ready"] == "True" and not node["deleted"],
+                "ready": node["ready"] and not node["deleted"],
                 "external": nodefacts.holders(node, [gate["owner"] for gate in node["gates"]]),
                 "pods": sorted(pods.get(name, ())),
             }

@@ -191,6 +191,18 @@ def test_a_node_that_does_not_come_back_ends_in_a_ticket_and_stays_closed(fleet)
     assert fleet.step()["closed"] and fleet.phase() == "Closed"
 
 
+def test_a_node_that_boots_and_is_not_ready_is_not_back(fleet):
+    fleet.close(**REBOOT)
+    entry = fleet.requested()
+    fleet.cluster.fleet.set_not_ready(fleet.node, status="False")
+    fleet.cluster.fleet.reboot(fleet.node)
+    found = fleet.step(outcomes=[said(entry)])
+    assert "is not Ready" in found["pending"][0]["why"] and fleet.owners() == ["quarantine"]
+    fleet.cluster.fleet.set_ready(fleet.node)
+    wait_until(lambda: fleet.node in fleet.cluster.fleet.ready(), 30, "the node is back")
+    assert fleet.step()["verified"] and fleet.owners() == ["validation"]
+
+
 def test_a_node_that_comes_back_with_the_same_fault_is_not_repaired(fleet):
     fleet.close(**REBOOT)
     entry = fleet.requested()

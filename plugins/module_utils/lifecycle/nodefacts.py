@@ -27,10 +27,10 @@ _NO_FABRIC = ("00000000-0000-0000-0000-000000000000", ".")  # what GPUs without 
 
 
 def facts(raw: Mapping, seen: Mapping, gpu: bool | None = None, domain_labels: Iterable[str] = DOMAIN_LABELS) -> dict:
-    """{name, uid, bootId, created, ready ("True", "False", "Unknown"), deleted (bool: it is being deleted), gpu (bool),
-    gpus {capacity, allocatable}, driver, kernel, osImage, containerRuntime, product, domain (LABEL=VALUE of the first
-    label that it has, or ""), gates [as a node carries them], open, external [who else holds it], taints [keys],
-    certified {valid, why, record}}.
+    """{name, uid, bootId, created, ready (bool; where nobody knows it is not), deleted (bool: it is being deleted),
+    gpu (bool), gpus {capacity, allocatable}, driver, kernel, osImage, containerRuntime, product, domain (LABEL=VALUE
+    of the first label that it has, or ""), gates [as a node carries them], open, external [who else holds it],
+    taints [keys], certified {valid, why, record}}.
 
     seen: facts of the gates' room for the same node ({open, gates, external, ready, boot_id, driver, gpus, certified,
     certification, accelerator}). gpu: whether the node is one with GPUs; without it, whether it has any.
@@ -42,7 +42,7 @@ def facts(raw: Mapping, seen: Mapping, gpu: bool | None = None, domain_labels: I
         "uid": metadata.get("uid") or "",
         "bootId": seen["boot_id"],
         "created": metadata.get("creationTimestamp") or "",
-        "ready": seen["ready"],
+        "ready": seen["ready"] == "True",
         "deleted": bool(metadata.get("deletionTimestamp")),
         "gpu": bool(seen["gpus"]["capacity"]) if gpu is None else gpu,
         "gpus": dict(seen["gpus"]),

@@ -374,7 +374,7 @@ class _Pass:
             return f"held by {', '.join(held)}"
         if node["deleted"]:
             return "the node is being deleted"
-        if node["ready"] != "True":
+        if not node["ready"]:
             return "the node is not ready"
         if not node["gpus"]["capacity"]:
             return "the node offers no GPU"
