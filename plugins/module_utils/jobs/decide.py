@@ -55,7 +55,9 @@ def decide(
     moment = moments.of(now)
     if moment is None:
         raise InvalidDocument(f"is {now!r}, which is no time", path="now", hint="such as 2026-03-06T09:34:56Z")
-    cases = _cases(policy, list(attempts), fleet, memory.History(history, moment), moment)
+    cases = _cases(
+        policy, sorted(attempts, key=lambda each: each["key"]), fleet, memory.History(history, moment), moment
+    )
     cases.sort(key=_turn)
     nodes = fleet.get("nodes") or {}
     entries = cases[0].history.entries if cases else []

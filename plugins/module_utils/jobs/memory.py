@@ -48,6 +48,7 @@ class Entry:
     fault: str
     image: str
     acted: bool
+    order: str  # between entries of one moment
 
     @property
     def restarted(self) -> bool:
@@ -58,11 +59,9 @@ class History:
     """The decisions of the last 30 days, oldest first, each attempt once. What cannot be read is left out."""
 
     def __init__(self, history: Mapping | None, now: float):
-        found: dict[str, Entry] = {}
-        for raw in (history or {}).get("decisions") or ():
-            entry = _entry(raw)
-            if entry and now - KEEP <= entry.at <= now and (entry.key not in found or found[entry.key].at <= entry.at):
-                found[entry.key] = entry
+        told = [entry for raw in (history or {}).get("decisions") or () if (entry := _entry(raw))]
+        told.sort(key=lambda entry: (entry.at, entry.order))
+        found = {entry.key: entry for entry in told if now - KEEP <= entry.at <= now}
         self.entries = sorted(found.values(), key=lambda entry: (entry.at, entry.key))
         self._by_job: dict[str, list[Entry]] = {}
         for entry in self.entries:
@@ -193,6 +192,7 @@ def _entry(raw: Mapping) -> Entry | None:
         fault=raw.get("fault") or "",
         image=raw.get("image") or "",
         acted=acted,
+        order=digest.sha256(raw),
     )
 
 

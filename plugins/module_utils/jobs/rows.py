@@ -71,6 +71,12 @@ class Case:
         return "hardware" if self.look.sick else HANG if self.look.hung else self.look.cls
 
     @property
+    def moved(self) -> bool | None:
+        """Whether the attempt itself got anywhere; `advanced` is whether it got further than those before it."""
+        told = (self.attempt.get("progress") or {}).get("advanced")
+        return told if told is not None else self.advanced or None
+
+    @property
     def job(self) -> Mapping:
         return self.attempt["job"]
 
@@ -157,7 +163,7 @@ def row_3(case: Case) -> Verdict | None:
 def row_4(case: Case) -> Verdict | None:
     look = case.look
     first = (case.attempt.get("firstFailure") or {}).get("node")
-    if look.cls != "user-code" or look.wish != GIVEN_UP or look.oom or case.advanced is not False:
+    if look.cls != "user-code" or look.wish != GIVEN_UP or look.oom or case.moved is not False:
         return None
     if first in look.fatal or look.confidence < case.policy.suspects.confidence:
         return None
@@ -308,12 +314,12 @@ def row_15(case: Case) -> Verdict | None:
     node = (case.attempt.get("firstFailure") or {}).get("node")
     residue = {node: ("observe", "whether memory of an earlier job is still held")} if node else {}
     why = ["memory ran out", *_said(case)]
-    if case.advanced is False:
+    if case.moved is False:
         return Verdict("giveBack", [*why, "before it got anywhere, so it would again"], hardware=residue)
     again = [entry for entry in case.before if entry.cls == look.cls and entry.id == look.id and entry.restarted]
     if again:
         return Verdict("giveBack", [*why, "and it did before: it was started again once"], hardware=residue)
-    had = "after it had advanced" if case.advanced else "and whether it had advanced is not known"
+    had = "after it had advanced" if case.moved else "and whether it had advanced is not known"
     return Verdict("retry", [*why, f"{had}: once more"], hardware=residue, confidence=0.5)
 
 
