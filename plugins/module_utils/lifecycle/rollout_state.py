@@ -32,6 +32,7 @@ class Asked:
     attempt: int
     phase: str
     basis: Mapping
+    why: str
 
     @property
     def open(self) -> bool:
@@ -76,7 +77,9 @@ class Requests:
             phase = entry.get("phase") or ("Gone" if over else "")
             name = (document.get("metadata") or {}).get("name") or ""
             numbers = int(match[2] or 0), int(match[3] or 1)
-            self._asked.setdefault(key, []).append(Asked(name, match[1], *numbers, phase, entry.get("basis") or {}))
+            self._asked.setdefault(key, []).append(
+                Asked(name, match[1], *numbers, phase, entry.get("basis") or {}, entry.get("why") or "")
+            )
 
     def of(self, node: Mapping) -> list[Asked]:
         """The requests of driver updates that name this very node."""
@@ -168,7 +171,10 @@ def _with_target(
             return State("validated", f"passed; held by others: {', '.join(held)}" if held else "passed")
         failed = [each for each in asked if each.phase == "Failed" and each.basis.get("driver", target) == target]
         if failed and not retry:
-            return State("failed", f"certification failed with {target}: request {failed[-1].request}", mark, own)
+            last = max(failed, key=lambda each: each.attempt)
+            said = f": {last.why}" if last.why else ""
+            why = f"certification failed with {target}: request {last.request}{said}"
+            return State("failed", why, mark, own)
     if not node["ready"] or held:
         why = f"has {target}, but is {'held by others: ' + ', '.join(held) if held else 'not ready'}"
         over = waited or any(each.startswith("gate ") for each in held)  # a cordon may be a part of the change
