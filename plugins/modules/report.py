@@ -6,7 +6,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: report
-short_description: Write drift, component health, installs and certifications as report files
+short_description: Write drift, component health, installs, certifications and job recovery as report files
 version_added: 1.0.0
 author:
   - goodput.fleet contributors (@goodput)
@@ -20,6 +20,9 @@ description:
   - Of a certification, JUnit has a case for each node and test. Only a pass is passed. What failed or hung is a
     C(failure), a test that was blocked, skipped or not measured is an C(error), and one that passed for want of a bound
     is C(skipped).
+  - Of job recovery, JUnit has a case for each incident. One that nobody has to do anything about any more is passed, or
+    C(skipped) where its job was given back to its owner. One that waits is an C(error), one that somebody has to look
+    at a C(failure).
 requirements:
   - jsonschema (Python package), with O(drift)
   - jinja2 (Python package), for the HTML page
@@ -52,7 +55,8 @@ options:
   formats:
     description:
       - What to write. V(json) writes each document as it is, to C(drift.json), C(health.json), C(install.json) and
-        C(certification.json).
+        C(certification.json). Of O(recovery) it writes the incidents and the goodput that follow from it, to
+        C(recovery.json).
     type: list
     elements: str
     choices: [html, json, junit, markdown, sarif]
@@ -97,6 +101,66 @@ options:
         that stand out.
     type: dict
     version_added: 1.1.0
+  recovery:
+    description:
+      - What is known of jobs that failed and what was done about it. Time lines, the time to recovery, lost steps and
+        goodput are reckoned from it. A time that is not known is left out, and is never taken for zero.
+      - Times are in UTC, such as V(2026-03-06T09:34:56Z).
+      - The HTML page shows a time line for each of the latest incidents, and where the GPU time went.
+      - Texts of logs are cut, and what looks like a credential is taken out of them.
+    type: dict
+    version_added: 1.1.0
+    suboptions:
+      name:
+        description: Name of the cluster.
+        type: str
+        default: ''
+      until:
+        description: When this was looked at. Without it nothing is known of jobs that still run after their last step.
+        type: str
+      attempts:
+        description:
+          - The attempts of jobs, of those that failed as well as of those that came after, as
+            M(goodput.fleet.job_recovery) returns them.
+          - Each has C(key), C(job) (with C(namespace), C(name) and C(uid)), C(number) and C(state) at least.
+        type: list
+        elements: dict
+      decisions:
+        description: The C(RecoveryDecision) documents.
+        type: list
+        elements: dict
+      actions:
+        description:
+          - What was done. Each has C(attempt) (key of the attempt that had failed), C(status) and C(at), when the
+            restart was requested. Without it, that is when the next attempt was created.
+        type: list
+        elements: dict
+        default: []
+      gates:
+        description:
+          - Gates, each with C(node), C(owner), C(reason), C(since), and C(until) once it is gone. The
+            RV(goodput.fleet.node_gate_info#module:nodes) of M(goodput.fleet.node_gate_info) will do.
+        type: list
+        elements: dict
+        default: []
+      drains:
+        description: Drains, each with C(node), C(status), C(startedAt) and C(finishedAt).
+        type: list
+        elements: dict
+        default: []
+      repairs:
+        description: C(RepairRequest) documents.
+        type: list
+        elements: dict
+        default: []
+      phases:
+        description:
+          - What attempts spent their time on, where their programs tell. Each has C(attempt) (its key), C(from), C(to)
+            and C(class), which is V(deviceInit), V(trainingPrep), V(programStartup), V(dataLoading),
+            V(checkpointSave), V(checkpointRestore), V(custom), or V(excluded) for time that is not to count.
+        type: list
+        elements: dict
+        default: []
   source:
     description:
       - File in the repository that SARIF results are shown at, such as C(clusters/prod-1/recipe.lock.yaml). GitHub
@@ -106,6 +170,7 @@ options:
 seealso:
   - module: goodput.fleet.drift_info
   - module: goodput.fleet.component_health_info
+  - module: goodput.fleet.job_recovery
 """
 
 EXAMPLES = r"""
@@ -126,6 +191,17 @@ EXAMPLES = r"""
     dest: reports/acceptance
     formats: [html, json, junit, markdown]
     certification: "{{ lookup('ansible.builtin.file', 'evidence/acceptance-3f1b2c4d5e6f/results.json') | from_json }}"
+
+- name: Show how jobs recovered, and what that cost
+  goodput.fleet.report:
+    dest: reports/recovery
+    formats: [html, json, markdown]
+    recovery:
+      name: prod-1
+      until: "{{ now(utc=true, fmt='%Y-%m-%dT%H:%M:%SZ') }}"
+      attempts: "{{ recovery.attempts }}"
+      decisions: "{{ recovery.decisions }}"
+      gates: "{{ gates.nodes }}"
 
 - name: Show what an installation did
   goodput.fleet.report:
@@ -181,6 +257,7 @@ problems:
 import os
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.goodput.fleet.plugins.module_utils.jobs import recovery_account
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import FleetError
 from ansible_collections.goodput.fleet.plugins.module_utils.reports import files
 from ansible_collections.goodput.fleet.plugins.module_utils.reports.model import overall
@@ -191,7 +268,17 @@ INSTALL = {
     "facts": {"type": "dict", "default": {}},
     "steps": {"type": "list", "elements": "dict", "default": []},
 }
-DOCUMENTS = ("drift", "health", "install", "certification")
+RECOVERY = {
+    "name": {"type": "str", "default": ""},
+    "until": {"type": "str"},
+    "attempts": {"type": "list", "elements": "dict"},
+    "decisions": {"type": "list", "elements": "dict"},
+    **{
+        key: {"type": "list", "elements": "dict", "default": []}
+        for key in ("actions", "gates", "drains", "repairs", "phases")
+    },
+}
+DOCUMENTS = ("drift", "health", "install", "certification", "recovery")
 FORMATS = ["html", "json", "junit", "markdown", "sarif"]
 ARGUMENTS = {
     "dest": {"type": "path", "required": True},
@@ -202,6 +289,7 @@ ARGUMENTS = {
     "health": {"type": "dict"},
     "install": {"type": "dict", "options": INSTALL},
     "certification": {"type": "dict"},
+    "recovery": {"type": "dict", "options": RECOVERY},
     "source": {"type": "str", "default": ""},
 }
 
@@ -211,6 +299,8 @@ def main():
     given = module.params
     documents = {key: given[key] for key in DOCUMENTS}
     try:
+        if given["recovery"] is not None:
+            documents["recovery"] = recovery_account.account(given["recovery"])
         parts = files.check(**documents)
         title = given["title"] or files.title(parts)
         made = files.render(title, given["formats"], given["name"], source=given["source"], **documents)

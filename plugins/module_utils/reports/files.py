@@ -20,6 +20,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.records.errors impor
 from ansible_collections.goodput.fleet.plugins.module_utils.records.schemas import driftreport
 from ansible_collections.goodput.fleet.plugins.module_utils.reports import certification as certifications
 from ansible_collections.goodput.fleet.plugins.module_utils.reports import html, junit, markdown, sarif
+from ansible_collections.goodput.fleet.plugins.module_utils.reports import recovery as recoveries
 from ansible_collections.goodput.fleet.plugins.module_utils.reports.model import STEPS, Section, sections
 
 SCHEMA = driftreport.SCHEMA  # imported by name, because Ansible carries only such modules to the host
@@ -27,9 +28,16 @@ FORMATS = {"markdown": ".md", "junit": ".junit.xml", "sarif": ".sarif", "html": 
 
 
 def check(
-    drift: dict | None, health: dict | None, install: dict | None, certification: dict | None = None
+    drift: dict | None,
+    health: dict | None,
+    install: dict | None,
+    certification: dict | None = None,
+    recovery: dict | None = None,
 ) -> list[Section]:
-    """The sections of documents that are sound. Raises InvalidDocument with everything that is wrong."""
+    """The sections of documents that are sound. Raises InvalidDocument with everything that is wrong.
+
+    recovery: the account of job recovery, see jobs.recovery_account, which checks what it is made from.
+    """
     problems = []
     if drift:
         problems += schema.validate(yamltree.Document(drift, {}, "drift"), "DriftReport")
@@ -39,12 +47,14 @@ def check(
         problems += _shape("install", install, "steps", ("name",)) or _states(install)
     if certification:
         problems += certifications.check(certification)
-    if not (drift or health or install or certification):
-        hint = "give drift, health, install or certification"
+    if not (drift or health or install or certification or recovery):
+        hint = "give drift, health, install, certification or recovery"
         problems.append(Problem("empty", "there is nothing to report", hint=hint))
     if problems:
         raise InvalidDocument(problems)
-    return sections(drift, health, install) + ([certifications.section(certification)] if certification else [])
+    parts = sections(drift, health, install)
+    parts += [certifications.section(certification)] if certification else []
+    return parts + ([recoveries.section(recovery)] if recovery else [])
 
 
 def _shape(name: str, document: dict, key: str, needed: tuple[str, ...]) -> list[Problem]:
@@ -81,9 +91,10 @@ def render(
     install: dict | None = None,
     source: str = "",
     certification: dict | None = None,
+    recovery: dict | None = None,
 ) -> dict[str, bytes]:
     """{file name: content}. Pages are STEM.*; with json each document becomes a file of its own, as it is."""
-    parts = check(drift, health, install, certification)
+    parts = check(drift, health, install, certification, recovery)
     if os.path.basename(stem) != stem or stem in ("", ".", ".."):
         raise InvalidDocument(f"{stem!r} is not the name of a file", path="name", code="bad-name")
     writers = {
@@ -98,7 +109,7 @@ def render(
     for name in formats:
         if name == "json":
             documents = {"drift": drift, "health": _lasting(health), "install": install}
-            documents["certification"] = certification
+            documents |= {"certification": certification, "recovery": recovery}
             files |= {f"{kind}.json": pretty(document) for kind, document in documents.items() if document}
         else:
             files[stem + FORMATS[name]] = writers[name]()

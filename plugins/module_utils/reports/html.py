@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import Unavailable
-from ansible_collections.goodput.fleet.plugins.module_utils.reports import plots
+from ansible_collections.goodput.fleet.plugins.module_utils.reports import plots, recovery_plots
 from ansible_collections.goodput.fleet.plugins.module_utils.reports.model import Section, overall, some
 from ansible_collections.goodput.fleet.plugins.module_utils.reports.page import TEMPLATE
 from ansible_collections.goodput.fleet.plugins.module_utils.reports.words import (
@@ -53,7 +53,7 @@ def _template():
 def _section(part: Section) -> dict:
     unread = [row for row in part.of("unknown") if row.code == "part"]
     wrong = [row for row in part.of("fail", "unknown", "note") if row not in unread]
-    rows = list(part.rows) if part.kind == "install" else wrong
+    rows = list(part.rows) if part.kind in ("install", "recovery") else wrong
     counted = {"fail": "to mend", "unknown": "not determined", "note": "to know", "pass": "fine"}
     tiles = [(verdict, len(part.of(verdict)), label) for verdict, label in counted.items()]
     return {
@@ -88,4 +88,8 @@ def _plots(part: Section) -> list[tuple[str, str]]:
         (f"{plot.get('category')}: {plot.get('metric')}, each node from low to high", plots.by_node(plot))
         for plot in part.plots.get("nodes", ())
     ]
+    drawn += [("Where the GPU time went", recovery_plots.shares(one)) for one in part.plots.get("goodput", ())]
+    # the latest are the ones that people come for
+    latest = list(reversed(part.plots.get("incidents", ())))[:PLOTS]
+    drawn += [(recovery_plots.caption(one), recovery_plots.timeline(one)) for one in latest]
     return [(caption, svg) for caption, svg in drawn if svg][:PLOTS]

@@ -56,7 +56,9 @@ def _case(suite, part: Section, row: Row) -> None:
         ElementTree.SubElement(case, kind, {"type": clean(row.code), "message": clean(told)}).text = clean(
             _details(row)
         )
-    elif row.severity in ("planned", "skipped") or (part.kind == "certification" and row.verdict == "note"):
+    elif row.severity in ("planned", "skipped") or (
+        part.kind in ("certification", "recovery") and row.verdict == "note"
+    ):
         ElementTree.SubElement(case, "skipped", {"message": clean(row.message or row.severity)})
     elif row.message:
         ElementTree.SubElement(case, "system-out").text = clean(row.message)

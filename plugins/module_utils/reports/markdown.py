@@ -75,7 +75,7 @@ def section(part: Section) -> list[str]:
     lines += [""] if part.facts else []
     shown = (
         part.rows
-        if part.kind == "install"
+        if part.kind in ("install", "recovery")
         else part.of("fail", "note") + [row for row in part.of("unknown") if row.code != "part"]
     )
     if shown:

@@ -34,7 +34,7 @@ class Row:
 class Section:
     """One document: its rows, what else there is to know, and lists of names."""
 
-    kind: str  # drift | health | install | certification
+    kind: str  # drift | health | install | certification | recovery
     name: str
     status: str
     verdict: str  # fail | unknown | pass

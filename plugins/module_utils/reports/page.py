@@ -66,6 +66,15 @@ figure { margin: 20px 0 0; } figcaption { color: var(--quiet); font-size: .92rem
 .plot .band { fill: var(--note-soft); } .plot .median { stroke: var(--note); } .plot .node { fill: var(--note); }
 .plot .limit { stroke: var(--warn); stroke-dasharray: 6 4; }
 .plot polyline.outlier { stroke: var(--fail); } .plot circle.outlier { fill: var(--fail); }
+.plot.times { max-width: 1100px; } .times .part, .times .share { stroke: var(--card); stroke-width: 1; }
+.times .part { fill: var(--note); opacity: .75; } .times .part.detected { fill: var(--fail); }
+.times .part.decided, .times .part.gated { fill: var(--warn); } .times .part.firstStep { fill: var(--pass); }
+.times .mark { fill: var(--ink); } .times .guess { fill: var(--card); stroke: var(--ink); stroke-width: 1.5; }
+.times .track { fill: var(--unknown); opacity: .6; } .times .track.gate { fill: var(--quiet); }
+.times .track.repair { fill: var(--warn); } .times .share { fill: var(--quiet); }
+.times .productive { fill: var(--pass); } .times .wastedProgress { fill: var(--fail); }
+.times .infrastructureRecovery { fill: var(--warn); } .times .programStartup { fill: var(--note); }
+.times .unknown { fill: var(--unknown); }
 .told { margin: 6px 0 0; }
 .names { margin: 0; line-height: 1.9; } .quiet { color: var(--quiet); }
 @media print {

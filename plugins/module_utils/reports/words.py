@@ -5,7 +5,13 @@
 
 from __future__ import annotations
 
-TITLES = {"drift": "Drift", "health": "Component health", "install": "Install", "certification": "Certification"}
+TITLES = {
+    "drift": "Drift",
+    "health": "Component health",
+    "install": "Install",
+    "certification": "Certification",
+    "recovery": "Job recovery",
+}
 VERDICTS = {
     "pass": "All is as it should be",
     "fail": "Something is not as it should be",
@@ -21,6 +27,9 @@ STATUS = {
     "pass": "passed",
     "fail": "failed",
     "incomplete": "incomplete",
+    "recovered": "recovered",
+    "failed": "failed",
+    "quiet": "no incident",
 }
 # per document: the fields worth a column, and what they are called
 COLUMNS = {
@@ -52,6 +61,16 @@ COLUMNS = {
         "found": "Measured",
         "message": "Why",
         "hint": "Where to look",
+    },
+    "recovery": {
+        "severity": "Outcome",
+        "component": "Job",
+        "path": "Attempt",
+        "message": "What happened",
+        "found": "Fault to running",
+        "expected": "Its parts",
+        "nodes": "Nodes excluded",
+        "hint": "What to do next",
     },
     "part": {"path": "Part", "message": "Why", "hint": "What to do next"},
 }
