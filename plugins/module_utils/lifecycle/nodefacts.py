@@ -102,6 +102,11 @@ def basis(node: Mapping) -> dict:
     return {**{part: node[part] for part in parts}, "gpus": node["gpus"]["capacity"]}
 
 
+def is_whole(node: Mapping) -> bool:
+    """Whether all the GPUs that it has can be used: kubelet takes those that are sick off what is allocatable."""
+    return node["gpus"]["allocatable"] >= node["gpus"]["capacity"]
+
+
 def record(text: object) -> dict:
     """The record of certification that a node carries; {} where there is none that can be read."""
     try:

@@ -27,6 +27,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle.nodefacts 
     basis,
     gate,
     holders,
+    is_whole,
 )
 from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle.rollout_bounds import Bound, Room
 from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle.validation_track import (
@@ -44,6 +45,7 @@ NEW_NODE, MANUAL = "new-node", "manual"
 CHUNK = 500  # nodes that one request of ours names: its status has to fit into an object
 _NEVER = "~"  # after every time
 SHOWN = 5  # nodes that a line names
+EXCUSES = 5  # attempts of a node that cost none: one that boots whenever it is tested would be tested for ever
 MAX_OUT, MAX_OUT_DOMAIN = Bound(10, True), Bound(50, True)
 
 
@@ -193,18 +195,21 @@ class _Pass:
         there = proof["nodes"].get(name) or {"passed": False, "verdict": "unknown", "why": "it has no result"}
         present = basis(node)
         changed = [part for part, value in present.items() if entry["basis"].get(part) != value]
-        if changed:
-            why = f"{there['verdict']} with another {', '.join(changed)} than it has now, which proves nothing"
-            entry.update(phase=PENDING, attempts=attempts - 1, why=why, batch="")
-        elif there["passed"]:
+        if there["passed"] and not changed:
             self.proven.add((track.name, name))
             entry.update(evidence=proof["digest"], why="passed")
-        else:
-            unknown = there["verdict"] not in batches.FAILING and self._untestable(node)
-            over = not unknown and attempts > track.retries
-            why = f"attempt {attempts}: {there['verdict']}: {there['why']}"
-            entry.update(phase=FAILED if over else PENDING, evidence=proof["digest"], why=why)
-            entry["batch"] = entry["batch"] if over else ""
+            return
+        why = f"attempt {attempts}: {there['verdict']}: {there['why']}"
+        if changed:
+            why = f"{there['verdict']} with another {', '.join(changed)} than it has now, which proves nothing"
+        if changed or (there["verdict"] not in batches.FAILING and self._untestable(node)):
+            entry["excused"] = entry.get("excused", 0) + 1
+        excused = entry.get("excused", 0)
+        over = attempts - excused > track.retries
+        if excused > EXCUSES:
+            over, why = True, f"{excused} attempts were in vain, the last: {why}"
+        entry.update(phase=FAILED if over else PENDING, evidence=proof["digest"], why=why)
+        entry["batch"] = entry["batch"] if over else ""
 
     def _newcomers(self) -> set[str]:
         """New nodes get a request; names of all that have not been proven since they came."""
@@ -269,6 +274,8 @@ class _Pass:
             self._wait(entries, f"request {', '.join(self.edited[name])} was edited")
         elif failed:
             self._wait(entries, f"it failed for {', '.join(failed)}, whose tests nothing has proven since")
+        elif not is_whole(node):
+            self._wait(entries, "passed, and fewer of its GPUs can be used now than it has")
         else:
             self._open(node, entries, text)
 
@@ -304,6 +311,9 @@ class _Pass:
             return
         mine = [(track, entry) for track, entry in entries if track.selected]
         if not mine:
+            return
+        if gate(node, VALIDATION) is None and not node["gpu"] and not marked(node):
+            self._wait(entries, "it is no node with GPUs, and is left in service")
             return
         full = self._take_room(node)
         if full:

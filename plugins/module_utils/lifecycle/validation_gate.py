@@ -13,6 +13,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle.nodefacts 
 from ansible_collections.goodput.fleet.plugins.module_utils.records import digest
 
 LIMIT = 253  # characters of a gate's evidence
+_AHEAD = 600  # seconds that clocks may differ
 _MANY = "vrs-"  # a digest of digests, where those are too many to be told
 
 
@@ -29,11 +30,13 @@ def digests(evidence: str) -> list[str] | None:
 
 
 def age(gate: Mapping, now: datetime) -> float:
-    """Seconds that it stands; without end where it does not tell since when."""
+    """Seconds that it stands; without end where it does not tell since when, or a time that is far ahead: nobody shall
+    wait for a clock that was wrong."""
     try:
-        return (now - datetime.fromisoformat(gate["since"])).total_seconds()
+        seconds = (now - datetime.fromisoformat(gate["since"])).total_seconds()
     except (ValueError, TypeError):
         return float("inf")
+    return seconds if seconds > -_AHEAD else float("inf")
 
 
 def certified(node: Mapping, entries: Iterable[tuple], now: str) -> dict[str, str]:

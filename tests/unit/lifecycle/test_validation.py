@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle import documents, nodefacts, validation
 from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle.rollout_bounds import Bound
 
-from tests.unit.lifecycle.validating import LATER, OTHER_TESTS, TESTS, Fleet, Killed, raw
+from tests.unit.lifecycle.validating import BEGIN, LATER, OTHER_TESTS, TESTS, Fleet, Killed, raw
 
 
 def fleet(count: int = 3, **policy) -> Fleet:
@@ -249,6 +249,73 @@ def test_without_a_result_it_is_a_failed_attempt():
     world.bad["n0"] = "incomplete"
     world.run()
     assert world.phase(request) == "Failed" and "n0" not in world.open()
+
+
+@pytest.mark.parametrize("verdict", ["pass", "fail", "unknown"])
+def test_a_node_that_boots_whenever_it_is_tested_is_not_tested_for_ever(verdict):
+    world = fleet()
+    request = world.request("changed", "n0", retries=1)
+    world.bad["n0"] = verdict
+    for _round in range(20):
+        for document in world.once().certifications:
+            world.certify(document)
+            world.reboot("n0")
+    assert world.phases(request) == {"n0": "Failed"} and "n0" not in world.open()
+    assert "in vain" in world.why(request, "n0") and len(world.certified) == validation.EXCUSES + 1
+
+
+def test_a_node_that_is_silent_whenever_its_test_ends_is_not_tested_for_ever():
+    world = fleet()
+    request = world.request("changed", "n0")
+    world.bad["n0"] = "unknown"
+    ready = world.nodes["n0"]["status"]["conditions"][0]
+    for _round in range(20):
+        for document in world.once().certifications:
+            world.certify(document)
+            ready["status"] = "False"
+            world.once()
+            ready["status"] = "True"
+    assert world.phases(request) == {"n0": "Failed"} and "n0" not in world.open()
+
+
+def test_excused_attempts_cost_no_retry():
+    world = fleet()
+    request = world.request("changed", "n0", retries=1)
+    world.certify(world.once().certifications[0])
+    world.reboot("n0")
+    world.bad["n0"] = "fail"
+    world.run()
+    assert world.phases(request) == {"n0": "Failed"} and len(world.certified) == 3
+
+
+def test_a_clock_that_was_wrong_keeps_nobody_waiting():
+    world = fleet(settle=120, batch_seconds=600)
+    world.request("changed", "n0")
+    world.now += timedelta(days=400)
+    world.once()
+    assert world.gate("n0")["since"].startswith("2027")
+    world.now = BEGIN
+    assert world.decide().certifications
+
+
+def test_a_node_whose_gpu_is_gone_sick_since_its_pass_stays_closed():
+    world = fleet()
+    request = world.request("changed", "n0")
+    world.certify(world.once().certifications[0])
+    world.nodes["n0"]["status"]["allocatable"]["nvidia.com/gpu"] = "7"
+    plan = world.once()
+    assert plan.releases == [] and "fewer of its GPUs" in world.why(request, "n0")
+    world.nodes["n0"]["status"]["allocatable"]["nvidia.com/gpu"] = "8"
+    world.run()
+    assert "n0" in world.open() and world.phase(request) == "Succeeded"
+
+
+def test_nodes_without_gpus_are_not_taken_out_of_service():
+    world = Fleet(*(raw(f"cpu-{number}", gpus=0) for number in range(5)), raw("n0"))
+    request = world.request("changed", "n0", *(f"cpu-{number}" for number in range(5)))
+    world.run()
+    assert world.open() == sorted(world.nodes) and world.phases(request)["n0"] == "Opened"
+    assert world.phases(request)["cpu-3"] == "Pending" and "no node with GPUs" in world.why(request, "cpu-3")
 
 
 # ---------------------------------------------------------------- requests that are not what they were

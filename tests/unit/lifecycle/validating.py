@@ -7,6 +7,7 @@ import json
 from datetime import UTC, datetime, timedelta
 
 from ansible_collections.goodput.fleet.plugins.module_utils.gates import hosts, model
+from ansible_collections.goodput.fleet.plugins.module_utils.gates.fleet import is_gpu_node
 from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle import (
     batches,
     newcomers,
@@ -39,8 +40,8 @@ def raw(name: str, uid: str = "", created: str = OLD, driver: str = "580.105.08"
         "spec": spec,
         "status": {
             "nodeInfo": {"bootID": f"boot-1-{name}", "kernelVersion": "6.8"},
-            "capacity": {"nvidia.com/gpu": str(gpus)},
-            "allocatable": {"nvidia.com/gpu": str(gpus)},
+            "capacity": {"nvidia.com/gpu": str(gpus)} if gpus else {},
+            "allocatable": {"nvidia.com/gpu": str(gpus)} if gpus else {},
             "conditions": [{"type": "Ready", "status": "True"}],
         },
     }
@@ -62,7 +63,9 @@ class Fleet:
         self.certified: list[str] = []
 
     def facts(self) -> nodefacts.Fleet:
-        return nodefacts.Fleet(self.nodes, lambda node: nodefacts.facts(node, hosts.host(node)["facts"]))
+        return nodefacts.Fleet(
+            self.nodes, lambda node: nodefacts.facts(node, hosts.host(node)["facts"], is_gpu_node(node))
+        )
 
     def request(self, reason: str = "changed", *names: str, tests: list = TESTS, retries: int = 0) -> dict:
         facts = self.facts()
