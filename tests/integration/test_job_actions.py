@@ -146,8 +146,9 @@ def killed(cluster: EmbeddedCluster, given: tuple, number: int, before: bool) ->
                 met.append(request)
                 os.kill(process.pid, signal.SIGKILL)
                 process.join()
+                trap.drop = before  # what was to be written is not
 
-        proxy.rule("write", "", **{"before" if before else "after": kill})
+        trap = proxy.rule("write", "", **{"before" if before else "after": kill})
         pipe.send("go")
         with contextlib.suppress(EOFError):
             assert pipe.recv()["status"] == "done"
@@ -387,7 +388,11 @@ def test_what_the_server_would_not_take_is_found_before_anything_is_deleted(clus
 
 
 def test_jobs_that_are_somebody_elses_are_refused_with_the_reason(cluster, client, jobs):
-    cron = {"apiVersion": "batch/v1", "kind": "CronJob", "name": "nightly", "uid": "1-2", "controller": True}
+    nightly = {"schedule": "0 3 * * *", "suspend": True, "jobTemplate": {"spec": workloads.job("x", 1)["spec"]}}
+    body = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "nightly"}, "spec": nightly}
+    made = cluster.api.create(f"/apis/batch/v1/namespaces/{SPACE}/cronjobs", body)
+    cron = {"apiVersion": "batch/v1", "kind": "CronJob", "name": "nightly", "uid": made["metadata"]["uid"]}
+    cron["controller"] = True
     owned = jobs(change=lambda body: body["metadata"].update(ownerReferences=[cron]), exit_code=1)
     held = jobs(change=lambda body: body["spec"].update(suspend=True))
     over = jobs(exit_code=0)
@@ -424,12 +429,15 @@ def test_an_intent_or_a_mark_that_somebody_spoilt_is_told(cluster, client, jobs)
 
 
 def test_a_lost_node_is_waited_for_until_it_is_proven_off(cluster, client, jobs):
-    name = jobs(2, gpus=8)
-    old = running(cluster, name, 2)
+    """Its pod does not end: nobody is there to end it."""
+    deaf = {"script": "#!/bin/sh\ntrap '' TERM\nwhile :; do sleep 1; done\n"}
+    name = jobs(change=lambda body: body["spec"]["template"]["spec"].update(terminationGracePeriodSeconds=3600), **deaf)
+    old = running(cluster, name, 1)
     lost = pods(cluster, name)[0]["spec"]["nodeName"]
     cluster.fleet.set_not_ready(lost)
     try:
-        answer = act(client, old, exclude=(lost,), how={"wait": 2}, resume={"path": "/c"}, resume_env=None)
+        how = {"wait": 2, "resume_env": "RESUME"}
+        answer = act(client, old, exclude=(lost,), how=how, resume={"path": "/c"})
         assert answer["status"] == "waiting" and {pod["node"] for pod in answer["waitingFor"]} == {lost}, answer
         now = datetime.now(UTC)
         proof = {"source": "bmc", "at": now.strftime("%Y-%m-%dT%H:%M:%SZ"), "off": True}
@@ -439,16 +447,20 @@ def test_a_lost_node_is_waited_for_until_it_is_proven_off(cluster, client, jobs)
         assert outofservice.mark(client, well, proof)["reason"] == "it is Ready"
         assert outofservice.mark(client, lost, proof)["status"] == "held"
         assert outofservice.mark(client, lost, proof)["status"] == "unchanged"
-        done = act(client, old, exclude=(lost,))
+        done = act(client, old, exclude=(lost,), how={"wait": 45})  # Kubernetes looks every 20 s
         assert done["status"] == "done", done
-        running(cluster, name, 2)
+        running(cluster, name, 1)
         assert kubernetes.verify(client, done["intent"])["onExcluded"] == []
         cluster.fleet.set_ready(lost)
+        wait_until(lambda: lost in cluster.fleet.ready(), 20, "the node is back")
         nodes = {lost: cluster.fleet.get(lost)}
         assert "reboot it" in outofservice.clear(client, nodes)[0]["reason"]
     finally:
-        cluster.fleet.reboot(lost)
+        for pod in pods(cluster, name):
+            cluster.api.delete(f"/api/v1/namespaces/{SPACE}/pods/{pod['metadata']['name']}", gracePeriodSeconds=0)
         cluster.fleet.set_ready(lost)
+        cluster.fleet.reboot(lost)
+    wait_until(lambda: lost in cluster.fleet.ready(), 20, "the node has booted")
     results = outofservice.clear(client, {node: cluster.fleet.get(node) for node in cluster.nodes})
     assert [(each["node"], each["status"]) for each in results] == [(lost, "released")]
     assert not any("out-of-service" in taint["key"] for taint in cluster.fleet.get(lost)["spec"].get("taints", []))
