@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
+import datetime
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ansible_collections.goodput.fleet.plugins.module_utils.jobs import memory, moments
 from ansible_collections.goodput.fleet.plugins.module_utils.jobs.memory import Entry
-from ansible_collections.goodput.fleet.plugins.module_utils.jobs.policy import Backoff, Budgets, Within
+from ansible_collections.goodput.fleet.plugins.module_utils.jobs.policy import Backoff, Budgets, Policy, Within
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,24 @@ class Everybody:
     def use(self) -> Use:
         span = moments.spell(self.within.window)
         return Use("global", self.used, self.within.max, f"{self.used} restarts of all jobs within {span}")
+
+
+def admission(policy: Policy, now: str | datetime.datetime) -> Callable:
+    """What a journal asks before it writes entries down, with what stands there by then: (entries, wanted) ->
+    (admitted, blocked). Of several runs at once this keeps the budget of all jobs."""
+    moment = moments.of(now)
+
+    def admit(entries: list[dict], wanted: list[dict]) -> tuple[list[dict], list[dict]]:
+        known = memory.History({"decisions": entries}, moment).entries
+        everybody = Everybody(policy.budgets.everybody, known, moment)
+        admitted: list[dict] = []
+        blocked: list[dict] = []
+        for entry in wanted:
+            restarts = entry.get("action") in memory.RESTARTS and entry.get("mode") == "act"
+            (admitted if not restarts or everybody.take(entry["key"]) else blocked).append(entry)
+        return admitted, blocked
+
+    return admit
 
 
 def delay(backoff: Backoff, key: str, retries: int, at_once: bool) -> int:

@@ -147,6 +147,7 @@ def _document(case: Case, passed: Passed, gates: blast.Gates) -> dict:
             "reasons": [_clip(why, 1024) for why in verdict.why],
             "class": case.cls,
             "signature": case.look.id,
+            "advanced": case.advanced,
             "exclude": exclude,
             "prefer": passed.place.prefer[:PREFERRED] if passed.place and verdict.action == "restart" else [],
             "hardware": hardware,

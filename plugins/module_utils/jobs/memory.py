@@ -19,7 +19,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.records import diges
 
 RESTARTS = ("retry", "restart")
 # a restart that did not happen costs no budget
-UNDONE = ("refused", "failed", "planned", "advised", "already")
+UNDONE = ("refused", "planned", "advised")
 # the rule for memory that ran out: the node is looked at for what was left over, and not blamed
 MEMORY = "row-15"
 KEEP = 30 * 86400  # seconds
@@ -162,7 +162,7 @@ def entry(decision: Mapping, attempt: Mapping, outcome: str = "") -> dict:
         "exclude": sorted(one["node"] for one in spec["exclude"]),
         "step": step_of(attempt),
         "checkpointStep": checkpoint_of(attempt),
-        "advanced": (attempt.get("progress") or {}).get("advanced"),
+        "advanced": spec.get("advanced"),
         "fault": fault_of(attempt),
         "user": job.get("user") or "",
         "image": job.get("image") or "",

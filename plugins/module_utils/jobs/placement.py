@@ -125,14 +125,17 @@ def _stranded(
     nodes: Mapping[str, Mapping], slots: Mapping[str, int | None], without: Collection[str], wanted: int, per_pod: int
 ) -> dict[str, int]:
     """What leaving a node out costs: the rest of its domain, where the job fits into that domain only with the node."""
-    stranded = {}
-    for node in sorted(set(without) & nodes.keys()):
-        domain = nodes[node].get("domain")
-        if not domain or not per_pod:
-            continue
-        rest = [name for name in slots if nodes[name].get("domain") == domain]
-        room = sum((nodes[name].get("gpus") or 0) // per_pod for name in rest)
-        own = (nodes[node].get("gpus") or 0) // per_pod
-        if room < wanted <= room + own:
-            stranded[node] = len(rest)
-    return stranded
+    wide = {node: nodes[node].get("domain") for node in without if node in nodes and nodes[node].get("domain")}
+    if not wide or not per_pod:
+        return {}
+    room: dict[str, int] = {}
+    count: dict[str, int] = {}
+    for name in slots:
+        domain = nodes[name].get("domain")
+        room[domain] = room.get(domain, 0) + (nodes[name].get("gpus") or 0) // per_pod
+        count[domain] = count.get(domain, 0) + 1
+    return {
+        node: count.get(domain, 0)
+        for node, domain in sorted(wide.items())
+        if room.get(domain, 0) < wanted <= room.get(domain, 0) + (nodes[node].get("gpus") or 0) // per_pod
+    }

@@ -72,9 +72,18 @@ class Case:
 
     @property
     def moved(self) -> bool | None:
-        """Whether the attempt itself got anywhere; `advanced` is whether it got further than those before it."""
-        told = (self.attempt.get("progress") or {}).get("advanced")
-        return told if told is not None else self.advanced or None
+        """Whether the attempt itself got anywhere; `advanced` is whether it got further than those before it.
+
+        A log without any step proves that it did not only of a job whose logs tell steps.
+        """
+        progress = self.attempt.get("progress") or {}
+        first, last, told = progress.get("firstStep"), progress.get("lastStep"), progress.get("advanced")
+        if told or self.advanced or (first is not None and last is not None and last > first):
+            return True
+        if told is False:
+            return False
+        silent = memory.step_of(self.attempt) is None and self.attempt.get("signature")
+        return False if silent and any(entry.step is not None for entry in self.history.of(self.attempt)) else None
 
     @property
     def job(self) -> Mapping:

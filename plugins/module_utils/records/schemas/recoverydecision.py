@@ -42,6 +42,10 @@ SPEC = parts.closed(
         "reasons": {**parts.listed(upto(1024)), "minItems": 1},
         "class": upto(63, "class of the failure"),
         "signature": upto(63, "what the log showed; empty: nothing known"),
+        "advanced": {
+            "type": ["boolean", "null"],
+            "description": "whether it got further than the attempts before; null: not known",
+        },
         "exclude": parts.listed(
             parts.closed(
                 ["node", "uid", "why", "until"],

@@ -13,7 +13,8 @@ CLASSES = ("hardware", "network", "transient-software", "user-code", "storage", 
 
 _DURATION = parts.text(r"([1-9][0-9]{0,5}[dhms])+", "a duration such as 90s, 10m, 1h or 1h30m, longer than nothing")
 _DELAY = parts.text(r"0s|([1-9][0-9]{0,5}[dhms])+", "0s, or a duration such as 30s or 2m")
-_JOB_MODE = {"enum": list(JOB_MODES), "description": "act, advise or 'off' (in quotes, since YAML reads off as false)"}
+# YAML reads off as false
+_JOB_MODE = {"enum": [*JOB_MODES, False], "description": "act, advise or off"}
 
 
 def _count(description: str, least: int = 0) -> dict:
