@@ -40,8 +40,8 @@ SPEC = parts.closed(
             "description": "observe or dry_run: every job is only advised; enforce: jobs that ask for it are acted on",
         },
         "undeclared": {
-            "enum": ["off", "advise"],
-            "description": "jobs that say nothing and whose namespace is not named: advise or 'off' (in quotes)",
+            "enum": ["off", "advise", False],
+            "description": "jobs that say nothing and whose namespace is not named: advise or off",
         },
         "namespaces": parts.listed(
             parts.closed(
