@@ -10,9 +10,9 @@ its first line. Memory does not grow with the log.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from ansible_collections.goodput.fleet.plugins.module_utils.jobs import logs, redaction
+from ansible_collections.goodput.fleet.plugins.module_utils.jobs import literals, logs, redaction
 from ansible_collections.goodput.fleet.plugins.module_utils.jobs.attempt_log import (
     HITS,
     NAMES,
@@ -31,9 +31,9 @@ FRAMES = 400  # lines of a traceback
 WORLD_LIMIT = 1_000_000
 
 _DIGITS = b"0123456789"
-_TRACEBACK = b"Traceback (most recent call last)"
+_TRACEBACK = "Traceback (most recent call last)"
 # parts of a launcher's report, and what tells how many ranks there are
-_REPORT = (b"exitcode  : ", b"rank      : ", b"host      : ", b"(exitcode: ", b"nranks ", b"world_size", b"world ")
+_REPORT = ("exitcode  : ", "rank      : ", "host      : ", "(exitcode: ", "nranks ", "world_size", "world ")
 _FRAME = re.compile(r'^\s+File "(?P<file>[^"]{1,400})", line (?P<line>\d+)')
 _EXCEPTION = re.compile(r"^(?P<type>[A-Za-z_][\w.]{0,200})(?:: (?P<message>.*))?$")
 _LIBRARY = re.compile(r"/(?:site|dist)-packages/|/lib/python\d|/usr/lib/|<frozen|<string>|importlib|/bin/[\w-]+$")
@@ -59,13 +59,14 @@ class Shape:
 
     idle: bool  # nothing but, perhaps, a time
     stamped: bool
-    traceback: bool
-    report: bool
-    progress: bool
-    signatures: tuple[Signature, ...]
-    drop: tuple[Pattern, ...]
-    marks: bool  # begins or ends an attempt, perhaps
     only_labelled: bool  # nothing but whose it is
+    leading: bool  # which is what the line begins with, up to the first colon
+    traceback: bool = False
+    report: bool = False
+    progress: bool = False
+    marks: bool = False  # begins or ends an attempt, perhaps
+    signatures: tuple[Signature, ...] = ()
+    drop: tuple[Pattern, ...] = ()
 
 
 @dataclass(slots=True)
@@ -78,46 +79,41 @@ class Trace:
     own: bool = False  # the frame is of the program
 
 
-@dataclass(slots=True)
 class Shapes:
     """The shapes seen so far, for all logs of a job."""
 
-    table: Table
-    known: dict[bytes, Shape] = field(default_factory=dict)
+    def __init__(self, table: Table):
+        self.table = table
+        self.known: dict[bytes, Shape] = {}
+        texts = [text for pattern in table.patterns for text in pattern.literals]
+        self.speaks = literals.any_of([*texts, *_REPORT, _TRACEBACK]).search
 
     def of(self, raw: bytes, key: bytes) -> Shape:
         text = logs.plain(raw) if b"\x1b" in raw or raw[:1] in b"\0{" else raw
         bare = text.translate(None, _DIGITS)
-        table = self.table
-        signatures, drop, marks, progress = (), (), False, False
-        if any(needle in bare for needle in table.needles):
-            decoded = bare.decode("utf-8", "replace")
-            signatures = tuple(one for one in table.signatures if _possible(one.pattern, decoded))
-            drop = tuple(one for one in table.drop if _possible(one, decoded)) if signatures else ()
-            marks = any(_possible(one, decoded) for one in (*table.starts, *table.ends))
-        if any(needle in bare for needle in table.progress_needles):
-            decoded = bare.decode("utf-8", "replace")
-            progress = any(_possible(one, decoded) for one in table.progress)
-        line = logs.stripped(table, text)
-        traceback = _TRACEBACK in text
-        report = any(part in text for part in _REPORT)
-        labelled = line.rank is not None or line.local is not None
-        quiet = not (signatures or marks or progress or traceback or report)
-        shape = Shape(
-            idle=quiet and not labelled,
-            stamped=bool(line.stamp),
-            traceback=traceback,
-            report=report,
-            progress=progress,
-            signatures=signatures,
-            drop=drop,
-            marks=marks,
-            only_labelled=quiet and labelled,
-        )
+        shape = self._speaking(text, bare) if self.speaks(bare) else self._quiet(text)
         if len(key) <= SHAPE_SIZE:
             if len(self.known) >= SHAPES:
                 self.known.clear()
             self.known[key] = shape
+        return shape
+
+    def _quiet(self, text: bytes) -> Shape:
+        line = logs.stripped(self.table, text)
+        labelled = line.rank is not None or line.local is not None
+        lead = labelled and logs.stripped(self.table, text.partition(b":")[0] + b": .").rank == line.rank
+        return Shape(idle=not labelled, stamped=bool(line.stamp), only_labelled=labelled, leading=lead)
+
+    def _speaking(self, text: bytes, bare: bytes) -> Shape:
+        table, shape, decoded = self.table, self._quiet(text), bare.decode("utf-8", "replace")
+        shape.signatures = tuple(one for one in table.signatures if _possible(one.pattern, decoded))
+        shape.drop = tuple(one for one in table.drop if _possible(one, decoded)) if shape.signatures else ()
+        shape.marks = any(_possible(one, decoded) for one in (*table.starts, *table.ends))
+        shape.progress = any(_possible(one, decoded) for one in table.progress)
+        shape.traceback = _TRACEBACK in decoded
+        shape.report = any(part in decoded for part in _REPORT)
+        if shape.signatures or shape.marks or shape.progress or shape.traceback or shape.report:
+            shape.idle = shape.only_labelled = False
         return shape
 
 
@@ -199,12 +195,12 @@ class Scan:
         """A line that says nothing but whose it is."""
         if shape.stamped:
             self.stamp = raw
-        else:
-            head = raw[:24]
-            if head in self.labels:
+        if shape.leading:
+            label = raw.partition(b":")[0]
+            if label in self.labels:
                 return
             if len(self.labels) < SHAPES:
-                self.labels.add(head)
+                self.labels.add(label)
         self._rank(logs.stripped(self.table, logs.plain(raw)))
 
     def _rank(self, line: logs.Line) -> int | None:

@@ -96,8 +96,6 @@ class Table:
     prefixes: list[str] = field(default_factory=list)
     prefix: re.Pattern | None = None
     prefix_groups: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    needles: tuple[bytes, ...] = ()
-    progress_needles: tuple[bytes, ...] = ()
 
     def match(self, text: str) -> Found | None:
         """The first signature that fits; generic ones come last. None for advice and for all else."""
@@ -110,6 +108,11 @@ class Table:
         return None
 
     @property
+    def patterns(self) -> list[Pattern]:
+        """Of all lines that say something."""
+        return [*(one.pattern for one in self.signatures), *self.starts, *self.ends, *self.progress]
+
+    @property
     def fallback(self) -> Signature | None:
         """What holds for an exception nobody described."""
         plain = (one for one in self.signatures if one.generic and one.cls == "user-code")
@@ -118,9 +121,6 @@ class Table:
     def settle(self) -> None:
         """Derives what reading needs; after the last document."""
         self.signatures.sort(key=lambda one: one.generic)
-        hits = [one.pattern for one in self.signatures]
-        self.needles = _needles([*hits, *self.starts, *self.ends])
-        self.progress_needles = _needles(self.progress)
         groups: dict[str, list[int]] = {}
         parts, count = [], 0
         for text in self.prefixes:
@@ -263,13 +263,3 @@ def _compiled(document: yamltree.Document, path: tuple, text: str, problems: lis
         problems.append(document.problem(path, "slow-pattern", message, "repeat only once"))
         return None
     return compiled
-
-
-def _needles(patterns: Iterable[Pattern]) -> tuple[bytes, ...]:
-    """What to look for in lines whose digits are taken out; without those that contain another."""
-    texts = sorted({literals.without_digits(text) for one in patterns for text in one.literals}, key=len)
-    kept: list[str] = []
-    for text in texts:
-        if not any(other in text for other in kept):
-            kept.append(text)
-    return tuple(text.encode() for text in kept)
