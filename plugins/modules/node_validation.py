@@ -309,12 +309,13 @@ from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle import (
 )
 from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle.rollout_bounds import bound
 from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle.store import ClusterStore, DirectoryStore
-from ansible_collections.goodput.fleet.plugins.module_utils.records import digest
+from ansible_collections.goodput.fleet.plugins.module_utils.records import digest, durable
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import (
     Conflict,
     FleetError,
     InvalidDocument,
     NotFound,
+    Unavailable,
     nearest,
 )
 
@@ -437,7 +438,8 @@ class Pass:
                 if entry["phase"] == validation.RUNNING and entry.get("batch"):
                     wanted.setdefault(entry["batch"], {})[requests.tests_key(doc["spec"])] = doc["spec"]
         base = self.params["evidence_dir"]
-        names = sorted(os.listdir(base)) if wanted and os.path.isdir(base) else []
+        with durable.disk(base):
+            names = sorted(os.listdir(base)) if wanted and os.path.isdir(base) else []
         found: dict[str, dict] = {}
         for name in names:
             batch = name.rpartition("-")[0]
@@ -450,13 +452,17 @@ class Pass:
         """None while the certification is not over. specs: of the requests that wait for it, by their tests."""
         if not os.path.lexists(os.path.join(path, evidence.MANIFEST)):
             return None
-        problems = evidence.verify(path, self.key)
+        try:
+            with durable.disk(path):
+                problems = evidence.verify(path, self.key)
+                with open(os.path.join(path, evidence.MANIFEST), "rb") as file:
+                    seal = digest.sha256_bytes(file.read())
+        except Unavailable as error:
+            return {"problem": str(error)}
         if problems:
             return {"problem": str(problems[0])}
         try:
             about = stored(path, evidence.CERTIFICATION)
-            with open(os.path.join(path, evidence.MANIFEST), "rb") as file:
-                seal = digest.sha256_bytes(file.read())
             found = batches.proof(about, stored(path, "results.json"), seal)
             spec = specs.get(found["tests"])
             asked = documents.load(batches.certification(spec, found["members"]))["certification"] if spec else {}
@@ -469,12 +475,21 @@ class Pass:
 
     def prepare(self, plan: validation.Plan) -> None:
         """Requests first: a gate stands for one, and without it nobody would open the node any more."""
+        missing: set[str] = set()
         for document in plan.create:
-            self.store.create(document)
-            self.report.made.append(document["metadata"]["name"])
+            name = document["metadata"]["name"]
+            try:
+                self.store.create(document)
+            except Unavailable:
+                raise
+            except FleetError as error:
+                self.report.not_written(f"request {name}: {error}")
+                missing |= {node["name"] for node in document["spec"]["nodes"]}
+            else:
+                self.report.made.append(name)
+        holds = [want for want in plan.holds if want["node"] not in missing]
         workers = self.params["concurrency"]
-        results = gates.hold_many(self.client, plan.holds, workers=workers, nodes=self.raw)
-        self.report.held(results)
+        self.report.held(gates.hold_many(self.client, holds, workers=workers, nodes=self.raw))
 
     def write(self, statuses: dict[str, dict]) -> set[str]:
         """The batches that could not be written down, and so must not be run."""
@@ -483,20 +498,33 @@ class Pass:
             try:
                 self.docs[name] = self.store.write_status(self.docs[name], status)
                 self.report.changed = True
-            except Conflict as error:
-                self.report.unwritten.append(f"request {name}: {error}")
+            except Unavailable:
+                raise
+            except FleetError as error:  # of this one; the others' nodes shall not wait for it
+                self.report.not_written(f"request {name}: {error}")
                 lost |= {entry["batch"] for entry in status["nodes"]}
         return lost
 
     def release(self, wants: list[dict]) -> list[dict]:
-        """Results in the order of the wants. Each node is read again, and has to be what was proven."""
+        """Results in the order of the wants. Each node is read again, and has to be what was proven, and so are the
+        requests, which have to ask for the same."""
         left, results, workers = list(wants), {}, self.params["concurrency"]
+        asked = requests.asking(self.docs.values(), (want["node"] for want in wants))
         for _attempt in range(RELEASES):
             if not left:
                 break
-            there = gates.find_nodes(self.client, [want["node"] for want in left])
-            same = [want for want in left if self.is_as_proven(there.get(want["node"]), want)]
-            results |= {want["node"]: refused(want) for want in left if want not in same}
+            names = [want["node"] for want in left]
+            there = gates.find_nodes(self.client, names)
+            now = requests.asking(self.store.list(requests.KIND)[0], names)
+            same = []
+            for want in left:
+                name = want["node"]
+                if now[name] != asked[name]:
+                    results[name] = refused(want, "what is asked of the node changed meanwhile")
+                elif not self.is_as_proven(there.get(name), want):
+                    results[name] = refused(want, "the node is not what was certified any more")
+                else:
+                    same.append(want)
             done = gates.release_many(
                 Once(self.client), same, workers=workers, nodes=there, pool_taints=self.params["pool_taints"]
             )
@@ -505,13 +533,13 @@ class Pass:
         return [results[want["node"]] for want in wants]
 
     def is_as_proven(self, node: dict | None, want: dict) -> bool:
-        return node is not None and nodefacts.basis(self.facts_of(node)) == want["basis"]
+        facts = self.facts_of(node) if node is not None else {}
+        return bool(facts) and nodefacts.basis(facts) == want["basis"] and nodefacts.is_whole(facts)
 
 
-def refused(want: dict) -> dict:
+def refused(want: dict, why: str) -> dict:
     """As a result of the gates."""
     nobody = {"gates": [], "external": [], "open": False}
-    why = "the node is not what was certified any more"
     return {
         "node": want["node"],
         "owner": want["owner"],

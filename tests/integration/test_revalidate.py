@@ -8,6 +8,7 @@ import io
 import itertools
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from typing import Any
 import pytest
 import yaml
 from ansible.module_utils.testing import patch_module_args
+from ansible_collections.goodput.fleet.plugins.module_utils.certification.evidence import Evidence
 from ansible_collections.goodput.fleet.plugins.modules import (
     certification,
     node_gate,
@@ -261,6 +263,42 @@ def test_what_changes_in_the_very_moment_of_the_release_is_seen(site):
     assert site.revalidate()["gone"][0]["node"] == deleted
 
 
+def test_what_is_asked_in_the_very_moment_of_the_release_is_seen(site):
+    asked, deleted, other = names = site.join(3)
+    requests = [site.ask(name, cause=name) for name in names]
+    site.certified()
+    with ApiProxy(site.cluster.kubeconfig) as proxy:
+        ask = {"tests": OTHERS, "cause": "the driver was changed"}
+        proxy.rule("GET", f"/nodes/{asked}", times=1, before=lambda _request: site.ask(asked, **ask))
+        gone = f"{REQUESTS}/{requests[1]}"
+        proxy.rule("GET", f"/nodes/{deleted}", times=1, before=lambda _request: site.api.delete(gone))
+        result = site.revalidate(proxy, fail_on=[])
+    assert result["opened"] == [other] and site.open(*names) == [other]
+    assert "what is asked of the node changed" in site.why(requests[0], asked)
+    result = site.revalidate()
+    assert result["opened"] == [] and [each["node"] for each in result["orphans"]] == [deleted]
+
+
+def test_a_request_that_cannot_be_written_is_told_and_stops_no_other(site):
+    names = site.join(2)
+    bad, good = (site.ask(name, cause=name) for name in names)
+    site.certified()
+    with ApiProxy(site.cluster.kubeconfig) as proxy:
+        proxy.rule("PUT", f"/validationrequests/{bad}/status", status=403)
+        result = site.revalidate(proxy, fail_on=[])
+        assert sorted(result["opened"]) == sorted(names) and site.request(good)["status"]["phase"] == "Succeeded"
+        assert len(result["unwritten"]) == 1 and bad in result["unwritten"][0]
+        assert run(node_validation, site.arguments(proxy))["failed"]
+    new = site.join(1, prefix=f"{site.prefix}new")
+    site.ask(names[0], cause="once more")
+    with ApiProxy(site.cluster.kubeconfig) as proxy:
+        proxy.rule("POST", "/validationrequests", status=403)
+        result = site.revalidate(proxy, fail_on=[])
+        assert result["certifications"][0]["spec"]["target"]["nodeNames"] == [names[0]]
+        assert len(result["unwritten"]) == 1 and not site.gate(new[0])
+    assert new[0] in site.revalidate()["gated"]
+
+
 def test_deleted_and_edited_requests_and_statuses_open_nothing(site):
     deleted, edited = site.join(2)
     gone, forged = site.ask(deleted), site.ask(edited, cause="another")
@@ -316,6 +354,24 @@ def test_evidence_that_was_changed_opens_nothing(site):
     result = site.revalidate()
     assert result["opened"] == [] and site.open(node) == []
     assert "proves nothing" in site.why(request, node) and result["certifications"] == []
+
+
+def test_evidence_of_somebody_else_is_told_and_breaks_nothing(site):
+    [node] = site.join(1)
+    request = site.ask(node)
+    document = site.revalidate()["certifications"][0]
+    name = document["metadata"]["name"]
+    for about, results in (({}, {}), ({"certification": document}, {"nodes": [{}]})):
+        with Evidence.open(str(site.folder / "evidence"), document, [], [node]) as evidence:
+            evidence.write("results.json", results)
+        folder = evidence.path
+        Path(folder, "certification.json").write_text(json.dumps(about))
+        evidence.seal()
+        assert site.revalidate()["opened"] == [] and name in site.why(request, node)
+        shutil.rmtree(folder)
+    # what is lost is proven anew
+    site.certify(site.revalidate()["certifications"])
+    assert site.revalidate()["opened"] == [node]
 
 
 def test_a_node_that_fails_again_stays_gated(site):

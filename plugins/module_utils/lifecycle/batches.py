@@ -62,30 +62,38 @@ def certification(spec: Mapping, members: Mapping[str, list]) -> dict:
 def proof(about: Mapping, results: Mapping, evidence_digest: str) -> dict:
     """What evidence proves. about: its certification.json; results: its results.json; both sealed and verified.
 
-    Raises InvalidDocument where the certification is not named after what it says it proves.
+    Raises InvalidDocument where the certification is not named after what it says it proves, or holds no results.
     """
-    metadata = about["certification"]["metadata"]
     try:
-        told = json.loads(metadata["annotations"][MEMBERS])
-        key, members = told["tests"], {name: list(member) for name, member in told["members"].items()}
-        sound = name_of(key, members) == metadata["name"]
+        name = about["certification"]["metadata"]["name"]
+        told = json.loads(about["certification"]["metadata"]["annotations"][MEMBERS])
+        key, members = told["tests"], {node: _member(*each) for node, each in told["members"].items()}
+        sound = name_of(key, members) == name
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
         sound = False
     if not sound:
         raise InvalidDocument("the certification is not named after what it proves", path="metadata.name")
-    nodes = {
-        node["node"]: {
-            "passed": node.get("mayOpenGate") is True,
-            "verdict": str(node.get("verdict") or "unknown"),
-            "why": "; ".join(map(str, node.get("reasons") or ())),
+    try:
+        nodes = {
+            node["node"]: {
+                "passed": node.get("mayOpenGate") is True,
+                "verdict": str(node.get("verdict") or "unknown"),
+                "why": "; ".join(map(str, node.get("reasons") or ())),
+            }
+            for node in results["nodes"]
         }
-        for node in results.get("nodes") or ()
-    }
+    except (KeyError, TypeError, AttributeError):
+        raise InvalidDocument("holds no results of nodes", path="nodes") from None
     return {
-        "batch": metadata["name"],
+        "batch": name,
         "tests": key,
         "members": members,
         "digest": evidence_digest,
         "finished": str(results.get("finished") or ""),
         "nodes": nodes,
     }
+
+
+def _member(basis_mark: str, attempt: int, askers: list) -> list:
+    """Raises TypeError for what is no member."""
+    return [basis_mark, attempt, [*askers]]

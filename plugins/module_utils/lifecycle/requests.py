@@ -134,6 +134,17 @@ def needed(doc: Mapping, docs: Iterable[Mapping], again: bool = False) -> tuple[
     return rest, covered
 
 
+def asking(docs: Iterable[Mapping], nodes: Iterable[str]) -> dict[str, set[tuple]]:
+    """{node: of each request that names it, its name, what it asks for, and whether it is open}."""
+    found: dict[str, set[tuple]] = {name: set() for name in nodes}
+    for doc in docs:
+        named = [node["name"] for node in doc["spec"]["nodes"] if node["name"] in found]
+        about = (doc["metadata"]["name"], digest_of(doc["spec"]), is_open(doc)) if named else ()
+        for name in named:
+            found[name].add(about)
+    return found
+
+
 def _identity(node: Mapping) -> tuple:
     return tuple(node.get(key) or "" for key in NODE)
 

@@ -55,7 +55,7 @@ class Report:
         """Of the gates that were held, as gates report them."""
         for result in results:
             if result["status"] in ("failed", "refused"):
-                self.unwritten.append(f"gate of {result['node']}: {result['reason']}")
+                self.not_written(f"gate of {result['node']}: {result['reason']}")
             elif result["status"] == "held":
                 self._add("gated", result["node"], "gated")
 
@@ -63,7 +63,7 @@ class Report:
         """Of the gates that were to be released, in the same order."""
         for want, result in zip(wants, results, strict=True):
             if result["status"] == "failed":
-                self.unwritten.append(f"gate of {result['node']}: {result['reason']}")
+                self.not_written(f"gate of {result['node']}: {result['reason']}")
             elif result["status"] == "refused":
                 self._lines.append(f"{want['node']}: not opened: {result['reason']}")
             elif result["open"]:
@@ -81,6 +81,11 @@ class Report:
             for phase in (status.get("phase") or "Pending",)
             if doc["metadata"]["name"] in only or (not only and phase in ("Pending", "Running"))
         ]
+
+    def not_written(self, what: str) -> None:
+        """Tried again within a pass, it is told once."""
+        if what not in self.unwritten:
+            self.unwritten.append(what)
 
     def _add(self, what: str, node: str, line: str) -> None:
         if node not in getattr(self, what):
