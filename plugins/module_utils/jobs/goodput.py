@@ -230,7 +230,7 @@ def of_all(jobs: Sequence[Mapping]) -> dict:
         "goodput": productive,
         "goodputAtMost": None if productive is None else min(1.0, productive + (shares["unknown"] or 0)),
         "shares": shares,
-        "left": sorted({job["job"] for job in jobs if job not in known}),
+        "left": sorted({job["job"] for job in jobs if not (job["gpus"] and job["elapsedSeconds"])}),
     }
 
 

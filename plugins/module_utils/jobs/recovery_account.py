@@ -113,6 +113,8 @@ def _by_node(tracks: Iterable[dict]) -> dict[str, list[dict]]:
     found: dict[str, list[dict]] = {}
     for track in tracks:
         found.setdefault(track["node"], []).append(track)
+    for tracks in found.values():
+        tracks.sort(key=lambda track: millis(track["since"]) or 0)
     return found
 
 
@@ -179,12 +181,17 @@ def _nodes(attempt: Mapping, decision: Mapping | None) -> Iterable[str]:
 
 
 def _of_incident(attempt: Mapping, nodes: list[str], hardware: Mapping[str, list[dict]]) -> Iterable[dict]:
-    """What was done to those nodes since the attempt began; what had ended before is another story."""
+    """What was done to those nodes: of each kind the first that had not ended when the attempt began.
+
+    What ended before is another story, and so is what follows once the node is back.
+    """
     begin = millis(attempt.get("startedAt"))
     for node in nodes:
+        kinds = set()
         for track in hardware.get(node, ()):
             end = millis(track["until"])
-            if begin is None or end is None or end >= begin:
+            if track["kind"] not in kinds and (begin is None or end is None or end >= begin):
+                kinds.add(track["kind"])
                 yield track
 
 

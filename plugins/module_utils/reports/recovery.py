@@ -148,7 +148,7 @@ def _facts(account: Mapping) -> Iterable[tuple[str, str]]:
 def _job(job: Mapping) -> str:
     lost = "?" if job["lostSteps"] is None else job["lostSteps"]
     return (
-        f"{job['job']}: {percent(job['goodput'])} of {spell(job['elapsedSeconds'])}, {job['disruptions']} disruptions, "
+        f"{job['job']}: {percent(job['goodput'])} of {spell(job['elapsedSeconds'])}, {job['disruptions']} disruption{'s' * (job['disruptions'] != 1)}, "
         f"{lost} lost steps"
     )
 

@@ -142,6 +142,18 @@ class TestTracks:
     def test_what_is_parallel(self, drains, repairs, parallel):
         assert incident(drains=drains, repairs=repairs)["parallel"] is parallel
 
+    def test_work_of_other_incidents_is_another_story(self):
+        drains = [
+            {"node": "gpu-02", "startedAt": begin, "finishedAt": end}
+            for begin, end in [
+                ("2026-03-05T00:00:00Z", "2026-03-05T01:00:00Z"),
+                (make.at("30:15"), make.at("30:20")),
+                ("2026-03-09T00:00:00Z", None),
+            ]
+        ]
+        found = incident(drains=drains, repairs=[], gates=[])
+        assert [track["since"] for track in found["tracks"]] == [make.at("30:15")] and found["parallel"] is False
+
 
 class TestStatus:
     @pytest.mark.parametrize(
