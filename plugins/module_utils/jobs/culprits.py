@@ -26,18 +26,29 @@ def nodes(attempt: Mapping, confidence: float) -> list[str]:
     if signature.get("cascade") and kind not in REPORTED:
         return []
     everybody = set(attempt.get("nodes") or ())
-    found = by_pod(attempt, blame.get("pods") or ()) or by_host(attempt, blame.get("hosts") or ())
-    if not found:
-        waiting = set(signature.get("waiting") or ()) - set(signature.get("missing") or ())
-        found = by_rank(attempt, [rank for rank in blame.get("ranks") or () if rank not in waiting])
+    hosts = blame.get("hosts") or ()
+    waiting = set(signature.get("waiting") or ()) - set(signature.get("missing") or ())
+    ranks = [rank for rank in blame.get("ranks") or () if rank not in waiting]
+    # a host that is none of the attempt's: what else is known of whom the line is about is no better
+    if hosts:
+        found = by_host(attempt, hosts)
+    else:
+        pods = () if _collected(attempt) else blame.get("pods") or ()
+        found = by_pod(attempt, pods) or by_rank(attempt, ranks)
     found &= everybody
     most = 2 if kind == "pair" else max(1, (len(everybody) - 1) // 2)
     return sorted(found) if len(found) <= most else []
 
 
 def by_pod(attempt: Mapping, names: Iterable[str]) -> set[str]:
+    """Nodes of these pods; what a launcher prints is its workers' words."""
     wanted = set(names)
-    return {rank.get("node") or "" for rank in attempt.get("ranks") or () if rank.get("pod") in wanted} - {""}
+    found = {
+        rank.get("node") or ""
+        for rank in attempt.get("ranks") or ()
+        if rank.get("pod") in wanted and rank.get("role") != "launcher"
+    }
+    return found - {""}
 
 
 def by_host(attempt: Mapping, names: Iterable[str]) -> set[str]:
@@ -56,22 +67,24 @@ def by_rank(attempt: Mapping, ranks: Iterable[int]) -> set[str]:
     """Nodes of these ranks. A log may count processes or pods; where it cannot be told which, nobody is named."""
     wanted = list(ranks)
     node_of = {rank.get("index"): rank.get("node") or "" for rank in attempt.get("ranks") or ()}
-    per_pod = (attempt["job"].get("shape") or {}).get("gpusPerPod") or 1
+    per_pod = _per_pod(attempt)
     divisor = 1 if per_pod == 1 else _divisor(attempt, wanted, per_pod)
     return {node_of.get(rank // divisor, "") for rank in wanted} - {""} if divisor else set()
+
+
+def _collected(attempt: Mapping) -> bool:
+    """Whether a log holds lines of ranks that do not run in its pod, as mpirun and srun collect them."""
+    pairs, per_pod = _pairs(attempt), _per_pod(attempt)
+    return bool(pairs) and not any(all(rank // by == index for rank, index in pairs) for by in (1, per_pod))
 
 
 def _divisor(attempt: Mapping, wanted: list[int], per_pod: int) -> int | None:
     """By what a rank of the log is divided to give the pod's index: processes per pod, or 1."""
     signature = attempt.get("signature") or {}
-    index_of = {rank.get("pod"): rank["index"] for rank in attempt.get("ranks") or () if rank.get("index") is not None}
-    pairs = [
-        (line["rank"], index_of[line["pod"]])
-        for line in signature.get("lines") or ()
-        if line.get("rank") is not None and line.get("pod") in index_of
-    ]
-    seen = {*wanted, *(signature.get("waiting") or ()), *(signature.get("missing") or ()), *(rank for rank, _ in pairs)}
-    indexes = set(index_of.values())
+    pairs = [] if _collected(attempt) else _pairs(attempt)
+    told = {*wanted, *(signature.get("waiting") or ()), *(signature.get("missing") or ())}
+    seen = told | {rank for rank, _ in _pairs(attempt)}
+    indexes = {rank.get("index") for rank in attempt.get("ranks") or ()}
     fits = [
         divisor
         for divisor in (1, per_pod)
@@ -81,3 +94,17 @@ def _divisor(attempt: Mapping, wanted: list[int], per_pod: int) -> int | None:
         return fits[0]
     # both fit: they may still mean the same pod
     return fits[0] if fits and all(rank // per_pod == rank for rank in wanted) else None
+
+
+def _per_pod(attempt: Mapping) -> int:
+    return (attempt["job"].get("shape") or {}).get("gpusPerPod") or 1
+
+
+def _pairs(attempt: Mapping) -> list[tuple[int, int]]:
+    """(rank that a line tells, index of the pod whose log it is in) of the lines that decided."""
+    index_of = {rank.get("pod"): rank["index"] for rank in attempt.get("ranks") or () if rank.get("index") is not None}
+    return [
+        (line["rank"], index_of[line["pod"]])
+        for line in (attempt.get("signature") or {}).get("lines") or ()
+        if line.get("rank") is not None and line.get("pod") in index_of
+    ]

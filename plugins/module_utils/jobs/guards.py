@@ -99,12 +99,13 @@ def _same_bug(case: Case, passed: Passed, shared: Shared) -> None:
     if memory.fault_of(case.attempt):
         passed.uses.append(Use("sameFailure", count, limit, f"the same {count} times before"))
     if count >= max(1, limit):
-        exception = case.attempt["signature"]["exception"]
+        exception = case.attempt["signature"].get("exception") or {}
         place = f" in {exception['file']}:{exception.get('line')}" if exception.get("file") else ""
         step = memory.step_of(case.attempt)
         at = f" at step {step}" if step is not None else ""
+        what = exception.get("type") or case.look.id
         why = (
-            f"{exception.get('type')}{place}{at}, the same as {_times(count)} before: a bug that comes again, "
+            f"{what}{place}{at}, the same as {_times(count)} before: a bug that comes again, "
             "so no more GPUs are spent on it"
         )
         _stop(passed, "giveBack", "row-16", why)

@@ -122,8 +122,10 @@ def checkpoint_of(attempt: Mapping) -> int | None:
 def fault_of(attempt: Mapping) -> str:
     """The same for failures that are the same to the line and the step; empty for what is no bug."""
     signature = attempt.get("signature") or {}
-    exception = signature.get("exception")
-    if not exception or signature.get("class", "") not in BUGS:
+    exception, cls = signature.get("exception"), signature.get("class", "")
+    if cls == "user-code" and not exception:
+        return digest.sha256([signature.get("id"), signature.get("exitCode"), step_of(attempt)])[7:23]
+    if not exception or cls not in BUGS:
         return ""
     place = (exception.get("file"), exception.get("line"))
     what = _ADDRESS.sub("0x", exception.get("message") or "") if None in place else ""

@@ -40,6 +40,8 @@ from ansible_collections.goodput.fleet.plugins.module_utils.jobs.policy import P
 GIVEN_UP = "fail to user"  # how the catalogue of signatures says that a restart cannot help
 OLDER = "retry from older checkpoint"
 ELSEWHERE = "restart elsewhere"
+TIME_LIMIT = "DUE TO TIME LIMIT"  # Slurm, in the log of the job
+OBSERVE = "none (observe)"
 HANG = "hang"  # the class under which a hang is remembered, whatever the log says
 STRONG = 0.9  # confidence from which a log alone closes a node, if it names one
 
@@ -93,7 +95,7 @@ class Case:
 @dataclass(slots=True)
 class Verdict:
     """`exclude` and `hardware` are {node: why} and {node: (advice, why)}. `soft`: rather with these nodes than not at
-    all. `counted`: whether it uses up budgets. `until`: in seconds since 1970."""
+    all. `until`: in seconds since 1970."""
 
     action: str
     why: list[str]
@@ -101,7 +103,6 @@ class Verdict:
     hardware: dict[str, tuple[str, str]] = field(default_factory=dict)
     shun: list[str] = field(default_factory=list)
     soft: bool = False
-    counted: bool = True
     escalate: bool = False
     until: float | None = None
     confidence: float = 1.0
@@ -142,6 +143,8 @@ def row_1(case: Case) -> Verdict | None:
         why = "the job is done"
     elif reason in evidence.CANCELLED:
         why = f"somebody cancelled the job ({reason})"
+    elif case.look.cls == "user-code" and case.look.wish == OBSERVE:
+        why = f"somebody ended the job, as its log says ({case.look.id})"
     elif state in ("pending", "running") and not case.look.hung:
         why = f"the job is {state}"
     elif (state == "suspended" or job.get("suspended")) and reason not in evidence.HELD:
@@ -152,11 +155,12 @@ def row_1(case: Case) -> Verdict | None:
 
 
 def row_2(case: Case) -> Verdict | None:
-    if case.attempt.get("reason") not in evidence.TIME_LIMITS:
+    reason = case.attempt.get("reason")
+    if reason not in evidence.TIME_LIMITS and TIME_LIMIT not in case.look.line:
         return None
-    why = f"the job reached its time limit ({case.attempt['reason']})"
+    why = f"the job reached its time limit ({reason if reason in evidence.TIME_LIMITS else case.look.id})"
     if case.job.get("requeue"):
-        return Verdict("requeue", [why, "it asks to be queued again then"], counted=False)
+        return Verdict("requeue", [why, "it asks to be queued again then"])
     return Verdict("none", [why, "it does not ask to be queued again"])
 
 
@@ -166,7 +170,7 @@ def row_3(case: Case) -> Verdict | None:
         return None
     what = look.disruption or f"signature {look.id}"
     why = [f"others took its nodes ({what}), which is no failure of the job: back to the queue, at its old priority"]
-    return Verdict("requeue", why, counted=False, safety={11})
+    return Verdict("requeue", why, safety={11})
 
 
 def row_4(case: Case) -> Verdict | None:
@@ -266,8 +270,9 @@ def row_10(case: Case) -> Verdict | None:
         why = [f"the same failure ({look.id}) for at least {count} times, and {node} was at it each time", *_said(case)]
         why.append("no proof: the node is offered for certification, and stays open to others")
         return _without(case, [node], why, {}, {1})
-    if look.cls == "transient-software" and look.kind == "named-rank" and _wants_away(look) and look.blamed:
-        return _without(case, look.blamed, ["the others waited for it", *_said(case)], {}, {1, 9})
+    if _wants_away(look) and look.blamed:
+        why = ["a disk or mount of the node" if look.cls == "storage" else "the others waited for it", *_said(case)]
+        return _without(case, look.blamed, why, {}, {1, 9})
     what = "storage failed for the moment" if look.cls == "storage" else "software failed for the moment"
     why = [f"{what}, and no hardware evidence on its nodes: again on the same nodes", *_said(case)]
     return Verdict("retry", why, confidence=look.confidence or 0.5, safety={1, 14} if look.cls == "storage" else {1})

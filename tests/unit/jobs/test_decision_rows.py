@@ -429,3 +429,24 @@ def test_row_18_smaller_where_it_is_declared():
     given = attempt(signature=TIMEOUT, hardware={"gpu-2": [xid()]}, job={"shape": shape})
     spec = one(given, fleet(nodes(count=4)))
     assert (spec["action"], spec["rule"], spec["resize"]) == ("restart", "row-18", {"pods": 3, "was": 4})
+
+
+def test_row_1_and_2_by_what_slurm_writes_into_the_log():
+    ended = signature("user-code", "J159", "none (observe)")
+    assert (one(attempt(signature=ended))["action"], one(attempt(signature=ended))["rule"]) == ("none", "row-1")
+    text = "slurmstepd: error: *** JOB 5 ON gpu1 CANCELLED AT 2026-03-06T11:00:00 DUE TO TIME LIMIT ***"
+    limit = signature("preemption", "J116", "requeue", lines=[{"rank": None, "pod": "", "number": 9, "text": text}])
+    assert (one(attempt(signature=limit))["action"], one(attempt(signature=limit))["rule"]) == ("none", "row-2")
+
+
+def test_row_10_a_disk_of_one_node_is_left_out():
+    disk = signature("storage", "D001", "restart elsewhere", blame={"kind": "emitter", "pods": ["train-1-abcde"]})
+    spec = one(attempt(signature=disk))
+    assert (spec["action"], spec["rule"], excluded(spec)) == ("restart", "row-10", ["gpu-1"])
+    assert advice(spec) == {"gpu-1": "diagnose"}
+
+
+def test_row_16_an_end_of_the_program_that_raised_nothing_is_recognised_too():
+    usage = signature("user-code", "exit2", "fail to user", exitCode=2)
+    past = [remembered(attempt(signature=usage))]
+    assert one(attempt(number=2, signature=usage), past=past)["action"] == "giveBack"

@@ -179,3 +179,27 @@ def test_16_job_ids_of_arrays_and_other_schedulers_are_not_guessed(job_id):
     given = attempt(number=2, signature=PAIR)
     given["key"] = f"gpu/llm/{job_id}/2"
     assert one(given)["attempt"] == given["key"]
+
+
+def strong(**changed) -> dict:
+    """A line that closes a node, if it is known which."""
+    blame = {"kind": "emitter", **changed.pop("blame")}
+    return attempt(
+        signature=signature("hardware", "J018", "restart elsewhere", confidence=0.95, blame=blame, **changed)
+    )
+
+
+def test_9_lines_that_a_launcher_collects_do_not_blame_the_launchers_node():
+    told = [{"rank": 12, "pod": "train-0-abcde", "number": 1, "text": "x"}]
+    given = strong(lines=told, blame={"ranks": [12], "pods": ["train-0-abcde"]})
+    assert excluded(one(given)) == ["gpu-1"], "rank 12 of 8 per pod runs in the second pod"
+    given = strong(lines=told, blame={"ranks": [12], "pods": ["train-0-abcde"], "hosts": ["elsewhere-7"]})
+    assert (one(given)["exclude"], one(given)["hardware"]) == ([], [])
+    given = strong(lines=[], blame={"pods": ["train-0-abcde"]})
+    given["ranks"][0].update(role="launcher", index=None)
+    assert one(given)["exclude"] == []
+
+
+@pytest.mark.parametrize("name", ["gpu-2", "gpu-2.cluster.local", "train-2", "train-2.train.research.svc"])
+def test_9_a_host_is_found_by_any_name_that_it_has(name):
+    assert excluded(one(strong(blame={"hosts": [name]}))) == ["gpu-2"]
