@@ -70,9 +70,8 @@ def carry_out(decision: Decision, hands: Hands, mode: str) -> dict:
     for where, entry in decision.tells:
         if where != "created":
             found[where].append(entry)
-    for doc in decision.create:
-        _create(doc, hands, mode, found)
-    done = [step for step in decision.steps if _write(step, hands, mode, found)]
+    unmade = {doc["metadata"]["name"] for doc in decision.create if not _create(doc, hands, mode, found)}
+    done = [step for step in decision.steps if step.name not in unmade and _write(step, hands, mode, found)]
     if mode == "enforce":
         _take_back(hands, found)
         try:
@@ -82,14 +81,20 @@ def carry_out(decision: Decision, hands: Hands, mode: str) -> dict:
     return found
 
 
-def _create(doc: Mapping, hands: Hands, mode: str, found: dict) -> None:
-    name = doc["metadata"]["name"]
+def _create(doc: Mapping, hands: Hands, mode: str, found: dict) -> bool:
+    """Whether it is there: nothing is begun for a request that nobody could take up later."""
+    about = {"request": doc["metadata"]["name"], "node": doc["spec"]["node"]["name"]}
     try:
         if mode == "observe" or hands.store.create(doc):
-            found["created"].append(name)
+            found["created"].append(about["request"])
             found["changed"] = True
     except Conflict as error:
-        found["conflicts"].append({"request": name, "node": doc["spec"]["node"]["name"], "why": str(error)})
+        found["conflicts"].append({**about, "why": str(error)})
+        return False
+    except FleetError as error:
+        found["failures"].append({**about, "why": str(error)})
+        return False
+    return True
 
 
 def _write(step: Step, hands: Hands, mode: str, found: dict) -> bool:

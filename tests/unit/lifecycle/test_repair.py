@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle import budget, requests
-from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import Unavailable
+from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import Conflict, Denied, Unavailable
 
 from tests.unit.lifecycle.repairing import TESTS, World, outcome
 
@@ -418,6 +418,25 @@ def test_what_was_requested_is_told_even_when_another_node_cannot_be_handed_over
     assert "the API server is gone" in found["failures"][0]["why"] and world.gate("gpu-1", "quarantine")
     monkeypatch.undo()
     assert world.step()["released"]
+
+
+@pytest.mark.parametrize(("error", "told"), [(Denied, "failures"), (Conflict, "conflicts")])
+def test_a_request_that_cannot_be_made_stops_no_other_and_drains_nobody(monkeypatch, error, told):
+    world = closed()
+    entry = requested(world)
+    world.boot("gpu-1")
+    world.close("gpu-2")
+
+    def refused(doc: dict) -> bool:
+        if doc["kind"] == "RepairRequest":
+            raise error("not for you")
+        return create(doc)
+
+    create = world.store.create
+    monkeypatch.setattr(world.store, "create", refused)
+    found = world.step(outcomes=[outcome(entry)])
+    assert found["verified"] and found["released"] and not found["repairs"]
+    assert [(each["node"], each["why"]) for each in found[told]] == [("gpu-2", "not for you")]
 
 
 def test_the_budget_counts_over_requests_of_the_same_machine():
