@@ -114,7 +114,9 @@ def _decided(decision: Mapping | None) -> Mark:
 
 def _gated(attempt: Mapping, decision: Mapping | None, gates: list[Mapping]) -> Mark:
     """When the last of the nodes was closed that had to be."""
-    nodes = {item["node"] for item in (decision or {}).get("hardware") or () if item.get("advice") == "gate"}
+    if decision is None:
+        return Mark(None, why="there is no decision")
+    nodes = {item["node"] for item in decision.get("hardware") or () if item.get("advice") == "gate"}
     if not nodes:
         return Mark(None, why="no node had to be closed", needed=False)
     begin, closed = millis(attempt.get("startedAt")), {}

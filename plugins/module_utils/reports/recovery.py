@@ -146,11 +146,9 @@ def _facts(account: Mapping) -> Iterable[tuple[str, str]]:
 
 
 def _job(job: Mapping) -> str:
-    lost = "?" if job["lostSteps"] is None else job["lostSteps"]
-    return (
-        f"{job['job']}: {percent(job['goodput'])} of {spell(job['elapsedSeconds'])}, {job['disruptions']} disruption{'s' * (job['disruptions'] != 1)}, "
-        f"{lost} lost steps"
-    )
+    lost = "not known how many" if job["lostSteps"] is None else job["lostSteps"]
+    told = f"{job['job']}: {percent(job['goodput'])} of {spell(job['elapsedSeconds'])}"
+    return f"{told}, {job['disruptions']} disruption{'s' * (job['disruptions'] != 1)}, {lost} steps lost"
 
 
 def percent(share: float) -> str:
