@@ -22,6 +22,8 @@ from ansible_collections.goodput.fleet.plugins.module_utils.jobs.signatures impo
 CHUNK = 1 << 18
 HEAD, TAIL = 6144, 2048  # bytes kept of a line that is longer than both
 MORE = b"\0"
+# what gives a rank, the surest first: the program, its launcher, its place in a group
+RANKS = ("rank", "task", "member")
 _GZIP = b"\x1f\x8b"
 _ANSI = re.compile(rb"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _ISO = re.compile(rb"(\d{4})-(\d\d)-(\d\d)[T_ ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,6}))?\d*(?: ?Z|([+-])(\d\d):?(\d\d))?")
@@ -152,24 +154,23 @@ def plain(raw: bytes) -> bytes:
 def stripped(table: Table, raw: bytes) -> Line:
     """The line without the marks of launchers and loggers before it."""
     position, line = 0, Line("")
-    groups = table.prefix_groups
+    caught: dict[str, bytes] = {}
     for _mark in range(8) if table.prefix else ():
         found = table.prefix.match(raw, position)
         if not found or found.end() == position:
             break
         position = found.end()
-        for index in groups.get("rank", ()):
-            if found[index] is not None:
-                line.rank = int(found[index])
-        for index in groups.get("local", ()):
-            if found[index] is not None:
-                line.local = int(found[index])
-        for index in groups.get("host", ()):
-            if found[index] is not None:
-                line.host = found[index].decode("ascii", "replace")
-        for index in groups.get("time", ()):
-            if found[index] is not None:
-                line.stamp = found[index]
+        for name, indexes in table.prefix_groups.items():
+            for index in indexes:
+                if found[index] is not None:
+                    caught.setdefault(name, found[index])
+    for name in RANKS:
+        if line.rank is None and len(caught.get(name, b"")) in range(1, 10):
+            line.rank = int(caught[name])
+    if len(caught.get("local", b"")) in range(1, 10):
+        line.local = int(caught["local"])
+    line.host = caught.get("host", b"").decode("ascii", "replace")
+    line.stamp = caught.get("time", b"")
     line.text = raw[position:].decode("utf-8", "replace")
     return line
 

@@ -45,12 +45,13 @@ _WORLD = re.compile(r"\b(?:world(?:_size)?|nranks)[ =:]+(?P<world>\d+)\b")
 _GROUP_RANK = re.compile(r"\[PG (?:ID )?(?P<group>[^\]]{1,120}?) Rank (?P<rank>\d+)\]")
 _GROUP_ID = re.compile(r"PG GUID (\S+)")
 _DONE = re.compile(
-    r"last enqueued (?:NCCL )?work: (?P<enqueued>-?\d+), last completed (?:NCCL )?work: (?P<completed>-?\d+)"
+    r"[Ll]ast enqueued (?:NCCL )?work: (?P<enqueued>-?\d+), last completed (?:NCCL )?work: (?P<completed>-?\d+)"
 )
 _SEQUENCE = re.compile(r"WorkNCCL\(SeqNum=(?P<number>\d+)")
 _PID = re.compile(rb"^[^\]]{0,40}\d\d:\d\d:\d\d\.\d+ +(\d+) ")
 _ENDPOINT = re.compile(r"[%<>,\])].*$")
-_ANY_RANK = re.compile(r"\[(?:PG \S+ )?[Rr]ank (?P<rank>\d+)\]")
+# after a progress bar that did not end its line; in a message of c10d
+_INSIDE = (re.compile(r"\[rank(?P<rank>\d{1,9})\]:"), re.compile(r"\[(?:PG [^\]]{1,120} )?Rank (?P<rank>\d{1,9})\]"))
 
 
 @dataclass(slots=True)
@@ -179,8 +180,9 @@ class Scan:
         raised = self._trace(stream, rank, line.text) if self.traces else None
         if shape.marks:
             self._mark(line.text)
-        if shape.progress and not found:
-            self._progress(line)
+        if shape.progress:
+            # what stands before a failure may be a progress bar that did not end its line
+            self._progress(line.text[: found.match.start()] if found else line.text, line.stamp)
         if shape.report:
             self._report(raw, line.text, rank, number)
         if found:
@@ -256,9 +258,9 @@ class Scan:
         self.log.attempts += 1
         self.traces.clear()
 
-    def _progress(self, line: logs.Line) -> None:
+    def _progress(self, text: str, stamp: bytes) -> None:
         for pattern in self.table.progress:
-            match = pattern.find(line.text)
+            match = pattern.find(text)
             if not match:
                 continue
             groups = match.groupdict()
@@ -273,7 +275,7 @@ class Scan:
                 failed, self.after = self.after, None
                 self.log.last.absorb(failed)
                 self._next(Attempt(), related=True)
-            self.attempt.step(step, seconds, line.stamp or self.stamp)
+            self.attempt.step(step, seconds, stamp or self.stamp)
             return
 
     # what launchers report
@@ -368,7 +370,7 @@ class Scan:
     ) -> None:
         signature, text = found.signature, line.text
         if rank is None:
-            given = _ANY_RANK.search(text)
+            given = _INSIDE[0].search(text) or _INSIDE[1].search(text)
             rank = int(given["rank"]) if given and int(given["rank"]) < WORLD_LIMIT else None
         if found.group("rank"):
             rank = int(found.group("rank"))

@@ -336,6 +336,31 @@ def test_prefixes(prefix, error, expected):
     assert (answer["id"], answer["firstFailing"]) == (expected, 3)
 
 
+def test_a_failure_after_a_progress_bar_that_did_not_end_its_line():
+    bar = "  1%|# | 24/1752 [01:08<1:22:56,  2.88s/it]"
+    answer = read(["\r".join([bar, bar + watchdog(5)[0]]), bar + "Traceback (most recent call last):", USER])
+    assert (answer["id"], answer["waiting"], answer["progress"]["lastStep"]) == ("J163", [5], 24)
+
+
+def test_the_number_in_a_group_is_not_the_rank():
+    text = "[rank4]:[E306 09:10:00.1 ProcessGroupNCCL.cpp:1316] [PG 5 Rank 0] Timeout at NCCL work: 7, last enqueued NCCL work: 7, last completed NCCL work: 6."
+    assert read([text])["waiting"] == [4]
+    text = "[rank4]:[E306 09:10:00.1 ProcessGroupNCCL.cpp:616] [Rank 0] " + watchdog(0)[0].partition("[Rank 0] ")[2]
+    assert read([text])["waiting"] == [4]
+
+
+def test_who_is_told_that_others_wait_may_be_what_they_wait_for():
+    dump = (
+        "[rank2]:[E306 09:10:00.1 ProcessGroupNCCL.cpp:1484] [PG ID 0 PG GUID 0(default_pg) Rank 2] Received a dump signal due to "
+        "a collective timeout from rank 0 and we will try our best to dump the debug info. Last enqueued NCCL work: 1570, last "
+        "completed NCCL work: 1570."
+    )
+    log = [*started(4), *(line for rank in (0, 1, 3) for line in watchdog(rank, 1580, 1579, 1582)), dump]
+    answer = read(log)
+    assert short(answer) == ("J001", "transient-software", "named-rank", [2])
+    assert answer["waiting"] == [0, 1, 3]
+
+
 def test_local_ranks_of_a_single_log_are_ranks():
     assert read([f"[default3]:{ECC}"])["firstFailing"] == 3
 
