@@ -24,6 +24,7 @@ _BETWEEN = {
     "run": ("requested", "running"),
     "step": ("running", "firstStep"),
 }
+_ENDS = ("none", "giveBack", "escalate")
 _CLOCKS = ("fault", "detected", "decided", "requested", "running", "firstStep")  # a gate may come before the decision
 
 
@@ -53,7 +54,7 @@ def marks(
 
     attempt, successor: Attempts; decision: spec of a RecoveryDecision; action: {status, at}; gates: [{node, since}].
     """
-    return {
+    found = {
         "fault": _fault(attempt),
         "detected": _detected(attempt),
         "decided": _decided(decision),
@@ -62,6 +63,10 @@ def marks(
         "running": _running(successor),
         "firstStep": _first_step(successor),
     }
+    if successor is None and (decision or {}).get("action") in _ENDS:
+        over = Mark(None, why="the job is not started again", needed=False)
+        found |= dict.fromkeys(("requested", "running", "firstStep"), over)
+    return found
 
 
 def _fault(attempt: Mapping) -> Mark:

@@ -22,7 +22,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.reports.recovery imp
 
 WIDTH, LEFT, RIGHT = 900, 150, 20
 _ROW, _TOP = 22, 28
-_NAMES, _LANE, _SIGN = 4, 14, 6.5  # lanes for the names of marks, their height, and the width of a letter
+_NAMES, _LANE, _SIGN = 4, 14, 7.5  # lanes for the names of marks, their height, and the width of a letter
 _TRACKS = 8  # lanes of nodes
 _LONGEST = 22
 _STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400)

@@ -175,6 +175,12 @@ class TestStatus:
         found = incident(attempts=[first], decisions=[make.decision(first, action, mode=mode)], actions=acts)
         assert found["status"] == status
 
+    def test_a_job_that_was_given_back_misses_no_restart(self):
+        first = make.failed()
+        found = incident(attempts=[first], decisions=[make.decision(first, "giveBack", gate=())], actions=[])
+        assert [each["mark"] for each in found["marks"] if each["needed"]] == ["fault", "detected", "decided"]
+        assert found["parts"]["restart"] is None
+
     def test_a_next_attempt_that_fails_at_once_is_an_incident_of_its_own(self):
         second = make.again(state="failed", end="30:50", progress=None)
         found = recovery_account.account(make.given(attempts=[make.failed(), second]))["incidents"]
