@@ -264,7 +264,7 @@ class _Pass:
             return
         digests = sorted({track.digest for track, _entry in entries} | stands)
         text = validation_gate.text(digests)
-        if there is None or there["evidence"] != text or there["missing"] or not there["readable"]:
+        if there is None or there["evidence"] != text or there["missing"] or not validation_gate.closes(there):
             self._close(node, entries, digests)
             return
         self.gated.add(name)
@@ -323,9 +323,10 @@ class _Pass:
 
     def _hold(self, node: dict, digests: list[str], reason: str, names: list[str]) -> None:
         why = f"{reason}: to be certified ({', '.join(names)})"
-        want = {"node": node["name"], "owner": VALIDATION, "reason": why, "evidence": validation_gate.text(digests)}
+        want = {"node": node["name"], "uid": node["uid"], "owner": VALIDATION, "reason": why}
+        want["evidence"] = validation_gate.text(digests)
         there = gate(node, VALIDATION)
-        if not (there and there["readable"]):  # by value as admission sets it, so that it is one taint
+        if not (there and validation_gate.closes(there)):  # by value as admission sets it, so that it is one taint
             want["taint"] = {"key": GATE, "value": NEW_NODE if marked(node) else reason, "effect": "NoSchedule"}
         self.plan.holds.append(want)
 

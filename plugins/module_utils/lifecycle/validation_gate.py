@@ -29,6 +29,11 @@ def digests(evidence: str) -> list[str] | None:
     return None if evidence.startswith(_MANY) else [each for each in evidence.split("+") if each]
 
 
+def closes(gate: Mapping) -> bool:
+    """Whether it can be read, and keeps pods off: somebody may have made its taint a mere preference."""
+    return gate["readable"] and gate["taint"]["effect"] in ("NoSchedule", "NoExecute")
+
+
 def age(gate: Mapping, now: datetime) -> float:
     """Seconds that it stands; without end where it does not tell since when, or a time that is far ahead: nobody shall
     wait for a clock that was wrong."""

@@ -54,7 +54,9 @@ class Report:
     def held(self, results: Iterable[Mapping]) -> None:
         """Of the gates that were held, as gates report them."""
         for result in results:
-            if result["status"] in ("failed", "refused"):
+            if result["status"] == "refused":  # another node by now, which the next look sees
+                self._lines.append(f"{result['node']}: not gated: {result['reason']}")
+            elif result["status"] == "failed":
                 self.not_written(f"gate of {result['node']}: {result['reason']}")
             elif result["status"] == "held":
                 self._add("gated", result["node"], "gated")

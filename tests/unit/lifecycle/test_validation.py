@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle import documents, nodefacts, validation
 from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle.rollout_bounds import Bound
 
-from tests.unit.lifecycle.validating import BEGIN, LATER, OTHER_TESTS, TESTS, Fleet, Killed, raw
+from tests.unit.lifecycle.validating import BEGIN, GATE, LATER, OTHER_TESTS, TESTS, Fleet, Killed, raw
 
 
 def fleet(count: int = 3, **policy) -> Fleet:
@@ -419,6 +419,18 @@ def test_a_node_replaced_under_its_name_is_a_new_node():
     assert world.open() == ["n0", "n1", "n2"]
 
 
+def test_a_node_that_is_replaced_before_it_is_gated_is_not_gated_for_the_other():
+    world = fleet()
+    world.request("changed", "n0")
+    (want,) = world.decide().holds
+    world.nodes["n0"] = raw("n0", uid="another", created=LATER)
+    world._hold(want)
+    assert world.gate("n0") is None
+    world.run()
+    (new,) = [name for name, request in world.requests.items() if request["spec"]["reason"] == "new-node"]
+    assert world.phases(new) == {"n0": "Opened"}
+
+
 def test_a_request_written_by_hand_means_the_node_that_is_there_first():
     world = fleet()
     document = {"reason": "manual", "nodes": [{"name": "n0"}, {"name": "n9"}], "tests": TESTS}
@@ -495,15 +507,23 @@ def test_a_gate_that_a_person_holds_without_evidence_is_taken_up_by_a_request():
     assert "n0" in world.open()
 
 
-@pytest.mark.parametrize("harm", ["text", "taint"])
+@pytest.mark.parametrize("harm", ["text", "taint", "preference"])
 def test_a_gate_that_somebody_spoiled_is_closed_anew(harm):
     world = fleet()
     request = world.request("changed", "n0")
     world.once()
+    annotations, spec = world.nodes["n0"]["metadata"]["annotations"], world.nodes["n0"]["spec"]
     if harm == "text":
-        world.nodes["n0"]["metadata"]["annotations"]["gate.goodput.fleet/validation"] = "{broken"
+        annotations[GATE] = "{broken"
+    elif harm == "taint":
+        spec["taints"] = []
     else:
-        world.nodes["n0"]["spec"]["taints"] = []
+        annotations[GATE] = annotations[GATE].replace("NoSchedule", "PreferNoSchedule")
+        spec["taints"][0]["effect"] = "PreferNoSchedule"
+    assert world.decide().holds
+    world.once()
+    (taint,) = world.nodes["n0"]["spec"]["taints"]
+    assert (taint["key"], taint["effect"]) == (GATE, "NoSchedule")
     assert world.once().holds == [] and world.gate("n0")["readable"] and not world.gate("n0")["missing"]
     world.run()
     assert world.phase(request) == "Succeeded" and "n0" in world.open()
