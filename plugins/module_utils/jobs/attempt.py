@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from ansible_collections.goodput.fleet.plugins.module_utils.jobs import (
     declared,
     hardware,
+    history,
     members,
     moments,
     ranks,
@@ -38,7 +39,8 @@ _INDEX = re.compile(r"-(\d+)-[a-z0-9]{5}$")
 
 @dataclass(slots=True)
 class Snapshot:
-    """What was read in one pass. gates, events, node_events and known: as hardware.Evidence has them."""
+    """What was read in one pass. gates, events, node_events and known: as hardware.Evidence has them. earlier: what
+    history.remember() kept of the attempts."""
 
     jobs: Iterable[Mapping]
     pods: Iterable[Mapping] = ()
@@ -48,6 +50,7 @@ class Snapshot:
     events: Iterable[Mapping] = ()
     node_events: Iterable[Mapping] = ()
     known: Mapping[str, Mapping] = field(default_factory=dict)
+    earlier: Mapping[str, Mapping] = field(default_factory=dict)
 
 
 def build(
@@ -71,10 +74,13 @@ def build(
     fleet = _Fleet(declared.by_name(snapshot.nodes), tuple(domain_labels))
     found = []
     for job in declared.opted_in(jobs, snapshot.namespaces, default_mode):
-        uid = shapes.text(shapes.metadata(job).get("uid"))
-        space = spaces.get(shapes.text(shapes.metadata(job).get("namespace")))
+        meta = shapes.metadata(job)
+        uid = shapes.text(meta.get("uid"))
+        space = spaces.get(shapes.text(meta.get("namespace")))
         said = declared.read(job, space, default_mode)
-        found.append(_attempt(job, said, pods.get(uid, []), below.get(uid, []), fleet, evidence, now, grace))
+        key = "/".join([*(shapes.text(meta.get(part)) for part in ("namespace", "name", "uid")), str(said["number"])])
+        mine = (pods.get(uid, []), below.get(uid, []), snapshot.earlier.get(key))
+        found.append({"key": key, **_attempt(job, said, mine, fleet, evidence, now, grace)})
     return found
 
 
@@ -90,12 +96,16 @@ class _Fleet:
         return self._domains[name]
 
 
-def _attempt(job, said, pods, below, fleet: _Fleet, evidence, now: float, grace: float) -> dict:
+def _attempt(job: Mapping, said: dict, mine: tuple, fleet: _Fleet, evidence, now: float, grace: float) -> dict:
+    pods, below, earlier = mine
     meta, status = shapes.metadata(job), shapes.status(job)
     layout = members.Layout(job, below)
     current, older = _newest(pods, layout, shapes.count(status.get("restarts")))
     end = shapes.end(job)
     found = [ranks.read(pod, layout.index(pod), layout.place(pod)[0]) for pod in current]
+    missing = _missing(layout, found)
+    if end and end["state"] == "failed":
+        found += history.missing_ranks(earlier, found)  # that they are deleted is part of that end
     found.sort(key=lambda rank: (rank["index"] is None, rank["index"] or 0, rank["role"], rank["pod"]))
     nodes = _nodes(found, fleet, now)
     for rank in found:
@@ -108,10 +118,9 @@ def _attempt(job, said, pods, below, fleet: _Fleet, evidence, now: float, grace:
     began = moments.of(started) or moments.of(meta.get("creationTimestamp")) or 0.0
     ended_at = end["at"] if end else ""
     until = (moments.of(ended_at) or now) + grace if end else now + grace
-    told = {name: evidence.of(node, began, until, active=end is None) for name, node in nodes.items()}
+    told = {name: evidence.of(node, began, until, now) for name, node in nodes.items()}
     lost = sorted({rank["node"] for rank in found if rank["lost"]})
     return {
-        "key": "/".join([*(shapes.text(meta.get(part)) for part in ("namespace", "name", "uid")), str(said["number"])]),
         "job": _job(job, below, said, layout, found, older),
         "number": said["number"],
         "previous": said["previous"],
@@ -126,7 +135,7 @@ def _attempt(job, said, pods, below, fleet: _Fleet, evidence, now: float, grace:
         "domains": topology.domains(nodes, {name: fleet.domain(name) for name in nodes}),
         "hardware": {name: entries for name, entries in sorted(told.items()) if entries},
         "firstFailure": _first_failure(found, nodes, message, meta) if state in ("failed", "lost", "running") else None,
-        "missing": _missing(layout, found),
+        "missing": missing,
         "problems": said["problems"],
         "signature": None,
         "progress": None,
@@ -183,7 +192,7 @@ def _settle(rank: dict, node: dict, now: float) -> None:
     """What the rank's node adds: which one it is, and whether the rank is lost with it."""
     rank["domain"] = node["domain"]
     rank["nodeUid"] = "" if node["replaced"] else node["uid"]
-    if rank["phase"] in ("Succeeded", "Failed"):
+    if rank["phase"] in ("Succeeded", "Failed", history.GONE):
         return
     away = node["replaced"] or (node["ready"] != "True" and bool(node["uid"]))
     rank["lost"] = node["gone"] or (rank["terminating"] and away)

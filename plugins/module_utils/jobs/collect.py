@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
-from ansible_collections.goodput.fleet.plugins.module_utils.jobs import ranks
+from ansible_collections.goodput.fleet.plugins.module_utils.jobs import history, ranks
 from ansible_collections.goodput.fleet.plugins.module_utils.records import durable
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import FleetError
 
@@ -48,7 +48,7 @@ def requests(attempt: Mapping) -> list[dict]:
     one that runs now. A pod that never ran has none."""
     found = []
     for rank in attempt["ranks"]:
-        if not rank["node"] or (rank["phase"] == "Pending" and not rank["startedAt"]):
+        if not rank["node"] or rank["phase"] == history.GONE or (rank["phase"] == "Pending" and not rank["startedAt"]):
             continue
         told = {"index": rank["index"], "name": rank["pod"], **{key: rank[key] for key in ("namespace", "uid")}}
         told["container"] = rank["container"]

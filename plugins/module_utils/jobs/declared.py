@@ -54,11 +54,15 @@ def opted_in(jobs: Iterable[Mapping], namespaces: Iterable[Mapping] = (), defaul
     """The jobs whose recovery is wanted, without those that another of the list made: what is worth a look."""
     spaces = by_name(namespaces)
     jobs = [job for job in jobs if isinstance(job, Mapping)]
-    kinds = {shapes.metadata(job).get("uid"): job.get("kind") for job in jobs}
+    uids = {uid for job in jobs if (uid := shapes.text(shapes.metadata(job).get("uid")))}
     found = []
     for job in jobs:
         made_by = shapes.owner(job)
-        if job.get("kind") not in shapes.KINDS or made_by.get("kind") in shapes.KINDS or made_by.get("uid") in kinds:
+        if (
+            job.get("kind") not in shapes.KINDS
+            or made_by.get("kind") in shapes.KINDS
+            or shapes.text(made_by.get("uid")) in uids
+        ):
             continue
         if mode(job, spaces.get(shapes.text(shapes.metadata(job).get("namespace"))), default)[0] != "off":
             found.append(job)

@@ -30,7 +30,7 @@ class Evidence:
     """All that is told, by node.
 
     gates: {node: [gates as read from its annotations]}; events: HealthEvents; node_events: v1 Events about nodes;
-    known: {node: {uid, bootId, at}} as an earlier pass saw them.
+    known: {node: {uid, boots: [{bootId, at}]}} as earlier passes saw them, `at` for the last time.
     """
 
     def __init__(
@@ -55,9 +55,8 @@ class Evidence:
         for told in self._events.values():
             told.sort(key=lambda one: one[0])
 
-    def of(self, node: Mapping, start: float, end: float, active: bool = True) -> list[dict]:
-        """What is known of a node as node() describes it, from `start` to `end` (which has the grace in it).
-        active: the attempt has not ended."""
+    def of(self, node: Mapping, start: float, end: float, now: float) -> list[dict]:
+        """What is known of a node as node() describes it, from `start` to `end` (which has the grace in it)."""
         name = node["name"]
         since = max(start - BEFORE, (moments.of(node["created"]) or 0) - _SLACK if node["uid"] else 0)
         found = [_gone(node, start)] if node["gone"] or node["replaced"] else []
@@ -67,7 +66,7 @@ class Evidence:
         found += self._reports(name, node, 0 if node["replaced"] else since, start, end)
         found += self._told(name, start, end)
         if not node["replaced"] and not any("Rebooted" in each["what"] for each in found):
-            found += self._reboots(name, node, start, end, active)
+            found += self._reboots(name, node, start, end, now)
         return _bounded(found)
 
     def _gates_of(self, name: str, node: Mapping, start: float, end: float) -> list[dict]:
@@ -133,12 +132,12 @@ class Evidence:
                 found.append(_entry("event", moments.text(at), what, fatal=False, evidence=evidence))
         return found
 
-    def _reboots(self, name: str, node: Mapping, start: float, end: float, active: bool) -> list[dict]:
+    def _reboots(self, name: str, node: Mapping, start: float, end: float, now: float) -> list[dict]:
         """Two boots seen one after the other, both after the attempt had begun."""
         seen = [(moments.of(gate.get("since")), gate.get("bootId")) for gate in shapes.listed(self._gates.get(name))]
         known = shapes.mapping(self._known.get(name))
         if not known.get("uid") or not node["uid"] or known["uid"] == node["uid"]:
-            seen.append((moments.of(known.get("at")), known.get("bootId")))
+            seen += [(moments.of(one.get("at")), one.get("bootId")) for one in shapes.listed(known.get("boots"))]
         seen += [(at, shapes.spec(event).get("bootId")) for at, event in self._events.get(name, ())]
         dated = sorted(
             (at, boot)
@@ -146,11 +145,11 @@ class Evidence:
             if at is not None and isinstance(boot, str) and boot and not boot.startswith("before:") and at >= start
         )
         if node["bootId"]:
-            dated.append((max(end, dated[-1][0] if dated else end), node["bootId"]))
+            dated.append((now, node["bootId"]))
         for (_at, boot), (then, other) in itertools.pairwise(dated):
-            if boot != other and (active or then < end):
+            if boot != other and then <= end:
                 what = f"Rebooted: boot {boot} was over by then, and {other} ran"
-                return [_entry("event", moments.text(min(then, end)), what, fatal=False)]
+                return [_entry("event", moments.text(then), what, fatal=False)]
         return []
 
 

@@ -41,9 +41,3 @@ def domains(nodes: Iterable[str], placed: Mapping[str, str]) -> dict[str, list[s
         if placed.get(node):
             found.setdefault(placed[node], []).append(node)
     return dict(sorted(found.items()))
-
-
-def neighbours(node: str, placed: Mapping[str, str]) -> list[str]:
-    """The other nodes of its domain; none where it has no domain."""
-    home = placed.get(node)
-    return sorted(name for name, domain_ in placed.items() if domain_ == home and name != node) if home else []
