@@ -202,7 +202,7 @@ def _hardware(case: Case, verdict: Verdict, gates: blast.Gates) -> list[dict]:
     found = []
     for node, (advice, why) in sorted(wanted.items()):
         if case.nodes and (node not in case.nodes or _replaced(case, node)):
-            advice, why = ADVICE[1], f"{why}; that machine is not in the cluster any more"
+            advice, why = ADVICE[1], f"{why}; that machine is not among the known nodes any more"
         elif advice == "gate":
             if node in case.look.over:
                 blocked = "it was told to be well since"

@@ -117,14 +117,14 @@ def _lost(seen: Look, attempt: Mapping, nodes: Mapping[str, Mapping]) -> None:
         if node in seen.fatal or node in seen.gone:
             continue
         if facts is None and nodes:
-            seen.gone[node] = "the node is not in the cluster any more"
+            seen.gone[node] = "the node is lost, and not among the nodes that are known"
         elif facts and facts.get("ready") in ("Unknown", "False"):
             seen.gone[node] = f"the node does not answer (Ready is {facts['ready']})"
 
 
 def _lost_nodes(attempt: Mapping) -> set[str]:
     """Nodes whose pods did not end of themselves."""
-    ended = ("Failed", "Succeeded")
+    ended = ("Failed", "Succeeded", "Gone")  # gone: deleted when the job ended
     ranks = attempt.get("ranks") or ()
     found = {rank.get("node") for rank in ranks if rank.get("lost") or rank.get("phase") not in ended}
     unseen = set(attempt.get("nodes") or ()) - {rank.get("node") for rank in ranks}

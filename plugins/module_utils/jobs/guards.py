@@ -161,7 +161,10 @@ def _capacity(case: Case, passed: Passed, shared: Shared) -> None:
 
 def _too_small(case: Case, passed: Passed) -> None:
     shape = case.job.get("shape") or {}
-    wanted, fit = shape.get("pods") or 0, passed.place.pods
+    wanted, fit = placement.workers(case.attempt), passed.place.pods
+    if not shape.get("gang", True) and fit:
+        passed.verdict.why.append(f"{passed.place.why}; its pods do not need each other, so the others wait their turn")
+        return
     elastic = shape.get("elastic") or {}
     if elastic and fit >= max(1, elastic.get("min") or 1):
         passed.resize = {"pods": min(fit, elastic.get("max") or fit), "was": wanted}

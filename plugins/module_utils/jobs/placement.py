@@ -38,7 +38,7 @@ def place(
     so for it only what exists counts, not what is free at the moment. A node whose health is unknown is no sick node.
     """
     shape = attempt["job"].get("shape") or {}
-    wanted, per_pod = shape.get("pods") or 0, shape.get("gpusPerPod") or 0
+    wanted, per_pod = workers(attempt), shape.get("gpusPerPod") or 0
     slots = {
         name: _slots(attempt, name, facts, per_pod, (taken or {}).get(name, 0))
         for name, facts in nodes.items()
@@ -64,6 +64,12 @@ def place(
     return Place(True, wanted, prefer, _take(attempt, nodes, known, wanted, prefer), stranded)
 
 
+def workers(attempt: Mapping) -> int:
+    """Pods that want the GPUs; a launcher beside them wants none. 0: not known."""
+    shape = attempt["job"].get("shape") or {}
+    return shape.get("ranks") or shape.get("pods") or 0
+
+
 def usable(facts: Mapping) -> bool:
     return bool(facts.get("open", True)) and facts.get("ready", "True") == "True" and facts.get("verdict") != "faulty"
 
@@ -71,7 +77,7 @@ def usable(facts: Mapping) -> bool:
 def _slots(attempt: Mapping, name: str, facts: Mapping, per_pod: int, taken: int) -> int | None:
     """Pods that fit on the node. None: not known."""
     if not per_pod:
-        return len(attempt.get("ranks") or ()) or (attempt["job"].get("shape") or {}).get("pods") or 1
+        return workers(attempt)
     managed = ((attempt["job"].get("queue") or {}).get("managed")) or False
     free = facts.get("gpus") if managed else facts.get("freeGpus")
     if free is None:

@@ -157,3 +157,24 @@ def test_of_several_runs_at_once_all_keep_to_one_budget():
     assert [each["job"] for each in admitted] == ["research/b", "research/d", "research/e"]
     assert [each["job"] for each in blocked] == ["research/c"]
     assert admit([*there, wanted[0]], [wanted[0]])[0] == [wanted[0]], "who was admitted needs no second place"
+
+
+def test_pods_that_do_not_need_each_other_take_what_there_is():
+    shape = {"pods": 4, "gpusPerPod": 8, "gang": False, "elastic": None}
+    given = attempt(job={"shape": shape}, hardware={"gpu-1": [xid()]})
+    assert one(given, fleet(nodes(4)))["action"] == "restart"
+    assert one(given, fleet(nodes(4, free=0)))["action"] == "hold"
+
+
+def test_a_launcher_wants_no_gpus():
+    shape = {"pods": 5, "ranks": 4, "gpusPerPod": 8, "gang": True, "elastic": None}
+    assert placement.place(attempt(job={"shape": shape}), nodes(4)).fits is True
+
+
+def test_pods_that_were_deleted_with_their_job_did_not_go_with_their_node():
+    gone = {"gpu-3": [{"source": "gone", "at": "", "what": "there is no such node any more", "fatal": True}]}
+    given = attempt(signature=TIMEOUT, hardware=gone, lostNodes=[])
+    given["ranks"][3]["phase"] = "Gone"
+    known = nodes()
+    del known["gpu-3"]
+    assert one(given, fleet(known))["rule"] == "row-10"
