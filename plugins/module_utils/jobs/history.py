@@ -28,8 +28,8 @@ GONE = "Gone"  # phase of a rank whose pod is there no more
 
 
 def remember(before: Mapping | None, attempts: Iterable[Mapping], nodes: Iterable[Mapping], now: float) -> dict:
-    """{attempts: {key: {at, ranks, samples}}, nodes: {name: {uid, boots: [{bootId, at}]}}}: what was there, brought up
-    to date. `at` is when it was last seen. Of the nodes only those that an attempt runs on."""
+    """{attempts: {key: {at, ranks, samples, pause}}, nodes: {name: {uid, boots: [{bootId, at}]}}}: what was there,
+    brought up to date. `at` is when it was last seen. Of the nodes only those that an attempt runs on."""
     before = _sound(before)
     seen, at = {}, moments.text(now)
     known = dict(before["nodes"])
@@ -40,7 +40,8 @@ def remember(before: Mapping | None, attempts: Iterable[Mapping], nodes: Iterabl
         seen[attempt["key"]] = {
             "at": at,
             "ranks": [rank for rank in attempt["ranks"] if rank["node"]],
-            "samples": progress.samples(attempt["progress"], old.get("samples") or (), now),
+            "samples": _samples(attempt["progress"], old, now),
+            "pause": shapes.mapping(attempt["progress"]).get("pause"),
         }
     for key, old in before["attempts"].items():
         if key not in seen and now - (moments.of(old.get("at")) or 0) < KEEP:
@@ -77,6 +78,11 @@ def save(record_dir: str, seen: Mapping) -> None:
     with durable.disk(record_dir, "what was seen of jobs"):
         os.makedirs(record_dir, exist_ok=True)
         durable.replace(record_dir, FILE, json.dumps(seen, sort_keys=True).encode() + b"\n")
+
+
+def _samples(told: Mapping | None, old: Mapping, now: float) -> list[dict]:
+    kept = shapes.mapping(told).get("samples")
+    return list(kept) if kept is not None else progress.samples(told, old.get("samples") or (), now)
 
 
 def _sound(seen: object) -> dict:
