@@ -70,16 +70,18 @@ def decide(
     return sorted(decided, key=lambda document: document["spec"]["attempt"])
 
 
-def mode(policy: Policy, attempt: Mapping, hung: bool = False) -> str:
-    """Whether the decision may be acted on: policy and job must both want it; for a hang, the policy's hang.act too."""
-    wanted = policy.mode == "enforce" and attempt["job"].get("mode") == "act"
-    return "act" if wanted and (not hung or policy.hang.act) else "advise"
+def mode(case: Case) -> str:
+    """Whether the decision may be acted on: policy and job must both want it, and to stop a job that hangs without any
+    proof of why, the policy's hang.act too."""
+    wanted = case.policy.mode == "enforce" and case.job.get("mode") == "act"
+    doubt = case.look.hung and not case.look.fatal
+    return "act" if wanted and (case.policy.hang.act or not doubt) else "advise"
 
 
 def _cases(policy: Policy, attempts: list[Mapping], fleet: Mapping, history: memory.History, now: float) -> list[Case]:
     nodes = fleet.get("nodes") or {}
     looks = [(attempt, evidence.look(policy, attempt, nodes)) for attempt in attempts]
-    failed = [(attempt, look) for attempt, look in looks if attempt.get("state") in FAILED or look.hung]
+    failed = [(attempt, look) for attempt, look in looks if attempt.get("state") in FAILED or look.hung or look.struck]
     newest: dict[tuple, tuple] = {}
     for attempt in attempts:
         newest[_job(attempt)] = max(newest.get(_job(attempt), _age(attempt)), _age(attempt))
@@ -118,7 +120,7 @@ def _age(attempt: Mapping) -> tuple:
 
 def _turn(case: Case) -> tuple:
     """Who goes first where not all may: who is acted on, then whose node is surely at fault, then who waits longest."""
-    acts = mode(case.policy, case.attempt, case.look.hung) == "act"
+    acts = mode(case) == "act"
     ended = moments.of(case.attempt.get("endedAt"))
     return (not acts, not case.look.fatal, case.now if ended is None else ended, case.attempt["key"])
 
@@ -157,8 +159,8 @@ def _document(case: Case, passed: Passed, gates: blast.Gates) -> dict:
             "notBefore": moments.text(verdict.until) if verdict.until is not None else None,
             "budget": {use.name: {"used": use.used, "max": use.max} for use in passed.uses},
             "confidence": round(min(1.0, max(0.0, verdict.confidence)), 3),
-            "mode": mode(policy, attempt, case.look.hung),
-            "decidedAt": moments.text(case.now),
+            "mode": mode(case),
+            "decidedAt": moments.text(case.now // 1),
             "policy": {"name": policy.name, "digest": policy.digest},
         },
     }

@@ -20,6 +20,8 @@ CANCELLED = ("Cancelled", "CANCELLED", "Deleted", "UserCancelled")
 LOST = ("NodeLost", "NODE_FAIL", "NodeFail", "NodeFailure", "NodeFailures", "BOOT_FAIL")
 # Slurm: a prolog failed, the job is requeued but held until somebody releases it
 HELD = ("launch_failed_requeued_held", "JobHoldMaxRequeue", "PrologFailed")
+# a silence that means something together with a fault of a node: seconds, and times the usual step
+STILL, STILL_STEPS = 60, 3
 _OOM = re.compile(r"out of memory|oom[-_ ]?kill|OutOfMemory|Memory cgroup", re.IGNORECASE)
 _MISMATCH = re.compile(r"driver/library version mismatch", re.IGNORECASE)
 
@@ -42,6 +44,7 @@ class Look:
     oom: bool = False
     mismatch: bool = False
     hung: bool = False
+    struck: bool = False  # it still runs as far as its scheduler knows, but a fault of a node has ended or stopped it
     disruption: str = ""
     lingering: list[str] = field(default_factory=list)
 
@@ -81,6 +84,7 @@ def look(policy: Policy, attempt: Mapping, nodes: Mapping[str, Mapping]) -> Look
     )
     _hardware(seen, attempt)
     _lost(seen, attempt, nodes)
+    seen.struck = attempt.get("state") == "running" and _struck(seen, attempt)
     return seen
 
 
@@ -106,6 +110,21 @@ def _hardware(seen: Look, attempt: Mapping) -> None:
                     seen.over.add(node)
             if kind is not None:
                 kind.setdefault(node, why)
+
+
+def _struck(seen: Look, attempt: Mapping) -> bool:
+    """Pods that need each other all wait for one that a fault has ended; a job that gets on is left alone."""
+    sick = seen.fatal.keys() - seen.over
+    if not sick or not (attempt["job"].get("shape") or {}).get("gang"):
+        return False
+    progress = attempt.get("progress") or {}
+    silence, step = progress.get("silenceSeconds"), progress.get("stepSeconds")
+    if silence is not None and step and silence >= max(STILL, STILL_STEPS * step):
+        return True
+    return any(
+        rank.get("node") in sick and (rank.get("phase") == "Failed" or rank.get("lost") or rank.get("exitCode"))
+        for rank in attempt.get("ranks") or ()
+    )
 
 
 def _lost(seen: Look, attempt: Mapping, nodes: Mapping[str, Mapping]) -> None:

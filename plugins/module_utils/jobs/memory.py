@@ -59,9 +59,9 @@ class History:
     """The decisions of the last 30 days, oldest first, each attempt once. What cannot be read is left out."""
 
     def __init__(self, history: Mapping | None, now: float):
-        told = [entry for raw in (history or {}).get("decisions") or () if (entry := _entry(raw))]
+        told = [entry for raw in (history or {}).get("decisions") or () if (entry := _entry(raw, now))]
         told.sort(key=lambda entry: (entry.at, entry.order))
-        found = {entry.key: entry for entry in told if now - KEEP <= entry.at <= now}
+        found = {entry.key: entry for entry in told if entry.at >= now - KEEP}
         self.entries = sorted(found.values(), key=lambda entry: (entry.at, entry.key))
         self._by_job: dict[str, list[Entry]] = {}
         for entry in self.entries:
@@ -70,13 +70,6 @@ class History:
     def of(self, attempt: Mapping) -> list[Entry]:
         """All of a job of that name, other attempts only, oldest first."""
         return [entry for entry in self._by_job.get(job_of(attempt), ()) if entry.key != attempt["key"]]
-
-    def own(self, attempt: Mapping) -> Entry | None:
-        """What was decided about that very attempt."""
-        for entry in self._by_job.get(job_of(attempt), ()):
-            if entry.key == attempt["key"]:
-                return entry
-        return None
 
     def chain(self, attempt: Mapping) -> list[Entry]:
         """The attempts before it of the same submission, oldest first; who submits again starts anew."""
@@ -172,7 +165,7 @@ def entry(decision: Mapping, attempt: Mapping, outcome: str = "") -> dict:
     }
 
 
-def _entry(raw: Mapping) -> Entry | None:
+def _entry(raw: Mapping, now: float) -> Entry | None:
     at = moments.of(raw.get("at"))
     if at is None or not raw.get("key"):
         return None
@@ -181,7 +174,7 @@ def _entry(raw: Mapping) -> Entry | None:
         key=raw["key"],
         number=number_of(raw["key"]),
         job=raw.get("job") or "",
-        at=at,
+        at=min(at, now),  # by another clock it may be later
         cls=raw.get("class") or "",
         id=raw.get("id") or "",
         action=raw.get("action") or "none",

@@ -145,7 +145,7 @@ def row_1(case: Case) -> Verdict | None:
         why = f"somebody cancelled the job ({reason})"
     elif case.look.cls == "user-code" and case.look.wish == OBSERVE:
         why = f"somebody ended the job, as its log says ({case.look.id})"
-    elif state in ("pending", "running") and not case.look.hung:
+    elif state in ("pending", "running") and not case.look.hung and not case.look.struck:
         why = f"the job is {state}"
     elif (state == "suspended" or job.get("suspended")) and reason not in evidence.HELD:
         why = "the job is suspended, and who did that lets it go on"

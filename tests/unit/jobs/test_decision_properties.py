@@ -244,3 +244,8 @@ def test_two_in_a_pair_that_fails_once_is_not_enough_for_a_lemon():
     assert past[0]["blamed"] == ["gpu-1", "gpu-2"]
     spec = one(attempt("other", on=(8, 9), hardware={"gpu-8": [xid()]}), past=past)
     assert [each["node"] for each in spec["exclude"]] == ["gpu-8"]
+
+
+def test_what_was_decided_by_another_clock_counts_too():
+    ahead = [{**entry(number=1), "at": ago(-30)}]
+    assert one(attempt(number=2, signature=TIMEOUT), past=ahead)["budget"]["job-6h"]["used"] == 1

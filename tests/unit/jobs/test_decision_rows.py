@@ -88,7 +88,6 @@ def test_row_0_clocks_that_are_apart():
         ({"job": {"mode": "off"}}, "not opted in"),
         ({"job": {"neverTouch": True}}, "never be touched"),
         ({"state": "succeeded"}, "done"),
-        ({"state": "running"}, "running"),
         ({"state": "pending"}, "pending"),
         ({"state": "suspended"}, "suspended"),
         ({"reason": "Cancelled"}, "cancelled"),
@@ -450,3 +449,33 @@ def test_row_16_an_end_of_the_program_that_raised_nothing_is_recognised_too():
     usage = signature("user-code", "exit2", "fail to user", exitCode=2)
     past = [remembered(attempt(signature=usage))]
     assert one(attempt(number=2, signature=usage), past=past)["action"] == "giveBack"
+
+
+def running(**changed) -> dict:
+    given = attempt(state="running", endedAt="", reason="", hardware={"gpu-2": [xid()]}, **changed)
+    for rank in given["ranks"]:
+        rank.update(phase="Running", exitCode=None)
+    return given
+
+
+def test_row_5_a_gang_that_a_fault_has_stopped_does_not_have_to_fail_first():
+    died = running()
+    died["ranks"][2].update(phase="Failed", exitCode=137)
+    spec = one(died)
+    assert (spec["action"], spec["rule"], excluded(spec), spec["mode"]) == ("restart", "row-5", ["gpu-2"], "act")
+    still = running(progress={"lastStep": 9, "stepSeconds": 10.0, "silenceSeconds": 90.0, "hung": False})
+    assert one(still)["rule"] == "row-5"
+
+
+def test_row_1_a_job_that_gets_on_is_left_alone_whatever_is_said_of_its_node():
+    gets_on = running(progress={"lastStep": 9, "stepSeconds": 10.0, "silenceSeconds": 12.0, "hung": False})
+    assert (one(gets_on)["action"], one(gets_on)["rule"]) == ("none", "row-1")
+    assert one(running())["action"] == "none"
+    queue = running(job={"shape": {"pods": 4, "gpusPerPod": 8, "gang": False}})
+    queue["ranks"][2].update(phase="Failed", exitCode=137)
+    assert one(queue)["action"] == "none", "its scheduler replaces that pod alone"
+
+
+def test_row_5_a_hang_with_proof_is_acted_on():
+    spec = one(hung(hardware={"gpu-1": [xid()]}))
+    assert (spec["rule"], spec["mode"], excluded(spec)) == ("row-5", "act", ["gpu-1"])
