@@ -24,6 +24,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.jobs.signatures impo
 
 SURVIVED = 3  # steps after a failure that show that it did not end the job
 LINES, OTHERS = 8, 12
+NEAR = 200  # lines of one traceback
 OBSERVE = "none (observe)"
 # where nothing tells which of two logs' failures came first
 ORDER = ("hardware", "storage", "user-code", "preemption", "network", "transient-software", "unknown")
@@ -147,6 +148,12 @@ def _survived(hit: Hit, last: int | None) -> bool:
 
 def _instead(best: Hit, roots: list[Hit], when) -> Hit:
     """A line that only says how others saw it gives way to what the others saw."""
+    if best.guessed:
+        # the rest of a message of several lines, or what an exception was raised from, may be described
+        said = [hit for hit in roots if not hit.guessed and (hit.rank, hit.pod) == (best.rank, best.pod)]
+        near = [hit for hit in said if abs(hit.number - best.number) <= NEAR and hit.signature.strength > 0]
+        if near:
+            return min(near, key=when)
     soft = best.signature.blame in ("peer", "pair") or best.guessed
     if soft:
         died = [hit for hit in roots if hit.signature.died and (hit.rank is None or hit.rank != best.rank)]

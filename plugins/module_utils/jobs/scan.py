@@ -9,6 +9,7 @@ its first line. Memory does not grow with the log.
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 
@@ -86,8 +87,7 @@ class Shapes:
     def __init__(self, table: Table):
         self.table = table
         self.known: dict[bytes, Shape] = {}
-        texts = [text for pattern in table.patterns for text in pattern.literals]
-        self.speaks = literals.any_of([*texts, *_REPORT, _TRACEBACK]).search
+        self.speaks = _speaks(table)
 
     def of(self, raw: bytes, key: bytes) -> Shape:
         text = logs.plain(raw) if b"\x1b" in raw or raw[:1] in b"\0{" else raw
@@ -116,6 +116,13 @@ class Shapes:
         if shape.signatures or shape.marks or shape.progress or shape.traceback or shape.report:
             shape.idle = shape.only_labelled = False
         return shape
+
+
+@functools.lru_cache(maxsize=8)
+def _speaks(table: Table):
+    """Tells of bytes without digits whether they may say anything."""
+    texts = [text for pattern in table.patterns for text in pattern.literals]
+    return literals.any_of([*texts, *_REPORT, _TRACEBACK]).search
 
 
 def _possible(pattern: Pattern, bare: str) -> bool:

@@ -83,7 +83,7 @@ class Found:
         return self.match.groupdict().get(name) or ""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Table:
     """Everything the documents say, in the order of the files."""
 

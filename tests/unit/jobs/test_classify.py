@@ -60,6 +60,13 @@ def test_an_exception_nobody_described_is_the_programs():
     assert (answer["exception"]["type"], answer["confidence"]) == ("mylib.errors.BadShard", 0.6)
 
 
+def test_the_rest_of_a_message_may_be_described():
+    head = traceback(1, "RuntimeError: Error(s) in loading state_dict for Linear:")
+    rest = ["[rank1]: \tsize mismatch for weight: copying a param with shape torch.Size([5, 4]) from checkpoint"]
+    answer = read([*started(), *head, *rest, *traceback(0, CLOSED)])
+    assert (answer["id"], answer["firstFailing"]) == ("J085", 1)
+
+
 def test_a_killed_rank_is_named_although_the_other_one_complains_first():
     log = [
         *started(),
