@@ -213,6 +213,8 @@ def describe(policy: Policy) -> dict:
     plain["budgets"]["replays"] = sorted(policy.budgets.replays)
     plain["budgets"]["global"] = plain["budgets"].pop("everybody")
     plain["budgets"]["classes"] = dict(policy.budgets.classes)
+    plain["budgets"]["job"] = list(plain["budgets"]["job"])
+    plain["backoff"]["delays"] = list(policy.backoff.delays)
     plain["namespaces"] = [{"names": list(names), "mode": mode} for names, mode in policy.namespaces]
     return plain
 

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from ansible_collections.goodput.fleet.plugins.module_utils.jobs import policy
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import InvalidDocument, NotFound
@@ -22,7 +24,8 @@ def test_the_shipped_policy_gives_advice_to_everybody_and_acts_on_nobody():
     numbers = policy.describe(shipped)
     assert numbers["budgets"]["no_progress"] == 3
     assert numbers["budgets"]["global"] == {"max": 20, "window": 600}
-    assert list(numbers["backoff"]["delays"]) == [0, 30, 120, 480]
+    assert numbers["backoff"]["delays"] == [0, 30, 120, 480]
+    assert json.loads(json.dumps(numbers)) == numbers
 
 
 def test_what_is_stated_goes_before_the_defaults():
