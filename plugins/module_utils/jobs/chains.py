@@ -75,10 +75,15 @@ def utc(at: int | None) -> str | None:
     return f"{moment.isoformat(timespec='milliseconds' if at % SECOND else 'seconds')}Z"
 
 
+def whole(value: object) -> bool:
+    """Whether it is a whole number; true and false are none."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def step_of(attempt: Mapping, key: str) -> int | None:
     """`firstStep` or `lastStep` of the attempt's progress."""
     value = (attempt.get("progress") or {}).get(key)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    return value if whole(value) else None
 
 
 def step_millis(attempt: Mapping) -> int | None:

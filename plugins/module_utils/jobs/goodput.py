@@ -174,7 +174,7 @@ def _account(chain: Sequence[Mapping], spans: list, lost: list[int | None], phas
     return {
         "job": chains.name_of(chain[-1]),
         "attempts": len(chain),
-        "gpus": gpus[0] * gpus[1] if all(type(count) is int and count >= 0 for count in gpus) else None,
+        "gpus": gpus[0] * gpus[1] if all(chains.whole(count) and count >= 0 for count in gpus) else None,
         "elapsedSeconds": elapsed / SECOND,
         "goodput": totals["productive"] / elapsed if elapsed else None,
         "goodputAtMost": (totals["productive"] + totals["unknown"]) / elapsed if elapsed else None,

@@ -80,7 +80,7 @@ def _unseen(key: str, spec: Mapping) -> dict:
 
 def _resume(decision: Mapping | None) -> int | None:
     step = ((decision or {}).get("resume") or {}).get("step")
-    return step if type(step) is int else None
+    return step if chains.whole(step) else None
 
 
 def _gates(given: Iterable[Mapping]) -> Iterable[dict]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ansible_collections.goodput.fleet.plugins.module_utils.jobs.chains import millis
+from ansible_collections.goodput.fleet.plugins.module_utils.jobs.chains import millis, whole
 from ansible_collections.goodput.fleet.plugins.module_utils.jobs.goodput import PHASES
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import Problem, nearest
 
@@ -55,7 +55,7 @@ def _check_attempt(item: Mapping, place: str) -> list[Problem]:
     if isinstance(item.get("state"), str) and item["state"] not in STATES:
         hint = nearest(item["state"], STATES)
         problems.append(Problem("bad-value", f"{item['state']!r} is no state", path=f"{place}.state", hint=hint))
-    if type(item.get("number")) is not int:
+    if not whole(item.get("number")):
         problems.append(Problem("bad-type", "must be a whole number", path=f"{place}.number", hint="1 for the first"))
     if isinstance(job, Mapping):
         problems += _texts(job, f"{place}.job", "namespace", "name", "uid") + _dicts(job, f"{place}.job", "shape")

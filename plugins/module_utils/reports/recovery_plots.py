@@ -58,7 +58,7 @@ def timeline(incident: Mapping) -> str:
     ordered = sorted(known, key=lambda each: each[1])
     for (_before, since), (mark, at) in pairwise(ordered):
         told = f"until {MARKS[mark['mark']]}: {spell(at - since)}"
-        drawing.bar(across(since), across(at), y, f"part {mark['mark']}", told)
+        drawing.stripe(across(since), across(at), y, f"part {mark['mark']}", told)
     free = [0.0] * _NAMES
     for mark, at in ordered:
         guess = " (estimated)" if mark["estimated"] else ""
@@ -71,7 +71,7 @@ def timeline(incident: Mapping) -> str:
         drawing.text(LEFT - 10, y + 4, f"{track['kind']} {track['node']}", "", "end")
         ends = track["until"] or "now, or not known"
         told = f"{track['kind']} of {track['node']}, {track['what']}: {track['since']} to {ends}"
-        drawing.bar(across(since), across(end if until is None else until), y, f"track {track['kind']}", told)
+        drawing.stripe(across(since), across(end if until is None else until), y, f"track {track['kind']}", told)
     return drawing.markup()
 
 
@@ -111,10 +111,10 @@ def shares(goodput: Mapping) -> str:
     drawing = _Drawing(40 + _ROW * len(found), f"GPU time: {told}")
     x, whole = 10.0, WIDTH - 20
     for place, (kind, share) in enumerate(found):
-        drawing.bar(x, x + share * whole, 18, f"share {kind}", f"{CLASSES[kind]}: {percent(share)}", 20)
+        drawing.stripe(x, x + share * whole, 18, f"share {kind}", f"{CLASSES[kind]}: {percent(share)}", 20)
         x += share * whole
         y = 48 + _ROW * place
-        drawing.bar(10, 26, y, f"share {kind}", CLASSES[kind], 12)
+        drawing.stripe(10, 26, y, f"share {kind}", CLASSES[kind], 12)
         drawing.text(34, y + 4, f"{percent(share)}  {CLASSES[kind]}", "", "start")
     return drawing.markup()
 
@@ -135,10 +135,10 @@ class _Drawing:
         numbers = {name: f"{value:.1f}" for name, value in attributes.items()}
         return ElementTree.SubElement(self.root, tag, {"class": tone, **numbers})
 
-    def bar(self, begin: float, end: float, y: float, tone: str, told: str, height: float = 12) -> None:
+    def stripe(self, begin: float, end: float, y: float, tone: str, told: str, height: float = 12) -> None:
         # what took no time that can be seen is still there
-        bar = self.add("rect", tone, x=begin, y=y - height / 2, width=max(end - begin, 1.0), height=height)
-        ElementTree.SubElement(bar, "title").text = clean(told)
+        drawn = self.add("rect", tone, x=begin, y=y - height / 2, width=max(end - begin, 1.0), height=height)
+        ElementTree.SubElement(drawn, "title").text = clean(told)
 
     def dot(self, x: float, y: float, tone: str, told: str) -> None:
         dot = self.add("circle", tone, cx=x, cy=y, r=4.5)
