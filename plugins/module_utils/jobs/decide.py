@@ -40,6 +40,7 @@ KIND = "RecoveryDecision"
 FAILED = ("failed", "lost", "hung")
 QUIET = ("row-0", "row-1", "row-9")  # where nothing is said about nodes
 _JOB = ("apiVersion", "kind", "namespace", "name", "uid", "resourceVersion", "user", "image")
+BLAMELESS = ("user-code", "preemption")
 PREFERRED = 8  # domains named at most
 _SETS_RESUME = (*memory.RESTARTS, "requeue", "hold")
 
@@ -149,6 +150,7 @@ def _document(case: Case, passed: Passed, gates: blast.Gates) -> dict:
             "reasons": [_clip(why, 1024) for why in verdict.why],
             "class": case.cls,
             "signature": case.look.id,
+            "blamed": _blamed(case),
             "advanced": case.advanced,
             "exclude": exclude,
             "prefer": passed.place.prefer[:PREFERRED] if passed.place and verdict.action == "restart" else [],
@@ -164,6 +166,12 @@ def _document(case: Case, passed: Passed, gates: blast.Gates) -> dict:
             "policy": {"name": policy.name, "digest": policy.digest},
         },
     }
+
+
+def _blamed(case: Case) -> list[str]:
+    """Nodes that the failure points at, whatever is done about them. An error of the program points at none."""
+    look = case.look
+    return sorted({*look.sick, *(look.blamed if look.cls not in BLAMELESS else ())})
 
 
 def _uid(case: Case, node: str) -> str:

@@ -142,6 +142,7 @@ def advanced(attempt: Mapping, before: list[Entry]) -> bool | None:
 def entry(decision: Mapping, attempt: Mapping, outcome: str = "") -> dict:
     """What to remember of a decision (the document) about an attempt."""
     spec, job = decision["spec"], attempt["job"]
+    advised = {one["node"] for one in spec["hardware"] if one["advice"] != "none" and spec["rule"] != MEMORY}
     return {
         "key": attempt["key"],
         "previous": attempt.get("previous") or "",
@@ -153,7 +154,7 @@ def entry(decision: Mapping, attempt: Mapping, outcome: str = "") -> dict:
         "rule": spec["rule"],
         "mode": spec["mode"],
         "nodes": sorted(attempt.get("nodes") or ()),
-        "blamed": sorted(one["node"] for one in spec["hardware"] if one["advice"] != "none" and spec["rule"] != MEMORY),
+        "blamed": sorted({*spec.get("blamed", ()), *advised}),
         "exclude": sorted(one["node"] for one in spec["exclude"]),
         "step": step_of(attempt),
         "checkpointStep": checkpoint_of(attempt),

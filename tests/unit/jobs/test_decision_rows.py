@@ -479,3 +479,16 @@ def test_row_1_a_job_that_gets_on_is_left_alone_whatever_is_said_of_its_node():
 def test_row_5_a_hang_with_proof_is_acted_on():
     spec = one(hung(hardware={"gpu-1": [xid()]}))
     assert (spec["rule"], spec["mode"], excluded(spec)) == ("row-5", "act", ["gpu-1"])
+
+
+def test_row_10_a_failure_that_names_another_node_each_time_makes_none_a_suspect():
+    def killed(node: int) -> dict:
+        return signature("transient-software", "J123", blame={"kind": "named-node", "hosts": [f"gpu-{node}"]})
+
+    past = [
+        {**remembered(attempt(number=number, signature=killed(number))), "at": ago(5000 - number)} for number in (1, 2)
+    ]
+    assert [each["blamed"] for each in past] == [["gpu-1"], ["gpu-2"]]
+    assert one(attempt(number=3, signature=killed(3)), past=past)["exclude"] == []
+    past = [{**each, "blamed": ["gpu-3"]} for each in past]
+    assert excluded(one(attempt(number=3, signature=killed(3)), past=past)) == ["gpu-3"]

@@ -42,6 +42,7 @@ SPEC = parts.closed(
         "reasons": {**parts.listed(upto(1024)), "minItems": 1},
         "class": upto(63, "class of the failure"),
         "signature": upto(63, "what the log showed; empty: nothing known"),
+        "blamed": parts.listed(_NODE, "nodes that the failure points at, whatever is done about them"),
         "advanced": {
             "type": ["boolean", "null"],
             "description": "whether it got further than the attempts before; null: not known",
