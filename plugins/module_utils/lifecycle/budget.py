@@ -9,11 +9,14 @@ killed run nor a new request begins anew. An attempt counts from the moment it i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle import ladder
+
+MACHINE = "goodput.fleet/machine"  # annotation of a RepairRequest: the machine that the node is
 
 
 @dataclass(frozen=True)
@@ -55,18 +58,41 @@ def is_open(attempt: Mapping) -> bool:
     return attempt.get("verified") is None
 
 
-def history(requests: Iterable[Mapping]) -> dict[str, list[Attempt]]:
+def history(requests: Iterable[Mapping], machines: Mapping[str, str] | None = None) -> dict[str, list[Attempt]]:
     """The attempts of all RepairRequests by the node's uid, tickets left out. One whose time cannot be read counts as
-    of now and for ever: a status that somebody edited gives nobody further attempts."""
+    of now and for ever: a status that somebody edited gives nobody further attempts.
+
+    `machines`: {uid of a node: its machine}. What was tried on a machine counts for the node that it is now: whoever
+    joins anew after each reboot would else be rebooted for ever.
+    """
     found: dict[str, list[Attempt]] = {}
+    earlier: dict[str, list[tuple[str, Attempt]]] = {}
     for doc in requests:
         spec, attempts = doc["spec"], (doc.get("status") or {}).get("attempts") or ()
+        uid, machine = spec["node"]["uid"], (doc["metadata"].get("annotations") or {}).get(MACHINE) or ""
         for each in attempts:
             if each["rung"] != ladder.TICKET:
                 at = moment(each.get("requestedAt")) or _FOREVER
                 one = Attempt(doc["metadata"]["name"], each["rung"], spec["fault"]["code"], at, is_open(each))
-                found.setdefault(spec["node"]["uid"], []).append(one)
+                found.setdefault(uid, []).append(one)
+                earlier.setdefault(machine, []).append((uid, one))
+    for uid, machine in (machines or {}).items():
+        others = [one for of, one in earlier.get(machine, ()) if machine and of != uid]
+        if others:
+            found[uid] = [*others, *found.get(uid, ())]
     return found
+
+
+def machines(nodes: Iterable[Mapping]) -> dict[str, str]:
+    """{uid: machine} of nodes with a `systemUUID` of their own; some boards all tell the same."""
+    told = [(node["uid"], node.get("systemUUID") or "") for node in nodes]
+    counts = Counter(machine for _uid, machine in told)
+    return {uid: machine for uid, machine in told if machine and counts[machine] == 1}
+
+
+def is_to_come(at: datetime, now: datetime) -> bool:
+    """Whether a time is so far ahead that the clock it came from was wrong: nobody waits for it."""
+    return at > now + timedelta(days=1)
 
 
 def spent(bounds: Bounds, attempts: Iterable[Attempt], rung: str, fault: str, now: datetime) -> str:
@@ -86,7 +112,7 @@ def spent(bounds: Bounds, attempts: Iterable[Attempt], rung: str, fault: str, no
 
 def too_soon(bounds: Bounds, attempts: Iterable[Attempt], now: datetime) -> str:
     """Why not yet, "" where there is no reason: the last attempt on this node may still be at work."""
-    last = max((each.at for each in attempts if each.at != _FOREVER), default=None)
+    last = max((each.at for each in attempts if not is_to_come(each.at, now)), default=None)
     if last is None or last + timedelta(seconds=bounds.between) <= now:
         return ""
     return (

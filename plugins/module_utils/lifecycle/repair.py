@@ -66,7 +66,7 @@ def decide(
         outcomes={(each.get("request"), each.get("key")): each for each in outcomes},
         drained={each["node"]: each for each in drained},
         newest=newest_faults(ledger, now),
-        history=budget.history(docs),
+        history=budget.history(docs, budget.machines(nodes.values())),
         policy=policy,
         now=now,
     )

@@ -61,7 +61,7 @@ def judge(
         return FAILED, f"the fault came again: {fault}", attempt
     if state == OPEN:
         asked = budget.moment(attempt.get("requestedAt"))
-        if asked is None or now - asked >= timedelta(seconds=timeout):
+        if asked is None or now - asked >= timedelta(seconds=timeout) or budget.is_to_come(asked, now):
             return FAILED, f"not verified within {budget.spell(timeout)}: {why}{_said(attempt)}", attempt
     return state, why, attempt
 

@@ -147,6 +147,8 @@ def _make(node: Mapping, gate: Mapping, fault: dict, identity: list[str], namesp
     metadata = {"name": f"{node['name'][:50].rstrip('-.')}-{number}"}
     if namespace:
         metadata["namespace"] = namespace
+    if node.get("systemUUID"):
+        metadata["annotations"] = {budget.MACHINE: node["systemUUID"]}
     return {
         "apiVersion": API_VERSION,
         "kind": "RepairRequest",

@@ -124,7 +124,9 @@ class Context:
 
     def at_work(self, attempt: budget.Attempt) -> bool:
         """Whether it may still be under way, even if its request is over."""
-        return attempt.open and attempt.at > self.now - timedelta(seconds=self.policy.timeouts[attempt.rung])
+        if not attempt.open or budget.is_to_come(attempt.at, self.now):
+            return False
+        return attempt.at > self.now - timedelta(seconds=self.policy.timeouts[attempt.rung])
 
 
 def newest_faults(ledger: Iterable[Mapping], now: datetime) -> dict[str, datetime]:

@@ -101,7 +101,7 @@ class World:
             "address": "10.0.0.1",
             "providerId": f"metal://{name}",
             "machineId": "m-1",
-            "systemUUID": "s-1",
+            "systemUUID": f"s-{name}",
             "noRepair": False,
         }
 

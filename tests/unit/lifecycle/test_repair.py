@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle import budget, requests
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import Conflict, Denied, Unavailable
@@ -242,7 +244,7 @@ def test_nothing_left_is_for_people():
     (ticket,) = found["tickets"]
     assert (ticket["node"], ticket["serials"], ticket["fault"]["code"]) == ("gpu-1", ["SN-1"], "xid-79")
     assert ticket["attempts"][0]["detail"] == "was not executed (BMC is silent)" and "BMC is silent" in ticket["why"]
-    assert ticket["systemUUID"] == "s-1" and ticket["evidence"] and "stays closed" in ticket["who"]
+    assert ticket["systemUUID"] == "s-gpu-1" and ticket["evidence"] and "stays closed" in ticket["who"]
     (again,) = world.step()["tickets"]
     (failed,) = world.step(outcomes=[outcome({**again, "rung": "ticket"}, False, detail="503")])["tickets"]
     assert ticket["key"] == again["key"] == failed["key"] and failed["why"] == ticket["why"]
@@ -455,6 +457,39 @@ def test_the_budget_counts_over_requests_of_the_same_machine():
     assert rungs == ["reset", "reboot"] and world.step()["repairs"][0]["rung"] == "replace"
     world.later(7 * 86400)
     assert world.step()["repairs"][0]["rung"] == "reset"  # last week's are forgotten
+
+
+@pytest.mark.parametrize(("machine", "expected"), [("s-gpu-1", ["reboot", "replace"]), ("s-2", ["reboot"] * 4)])
+def test_a_machine_that_joins_anew_under_any_name_brings_its_budget(machine, expected):
+    world, name, rungs = closed(), "gpu-1", []
+    for number in range(4):
+        for _step in range(2):
+            found = world.step(drained=[name])
+        rungs += [each["rung"] for each in found["execute"]]
+        del world.nodes[name]
+        world.step()
+        world.step(outcomes=[outcome(each) for each in found["execute"]])
+        name = f"other-{number}"
+        world.join(name)
+        world.nodes[name]["systemUUID"] = machine if machine == "s-gpu-1" else f"{machine}-{number}"
+        world.close(name, **REBOOT)
+        world.later(8000)
+    assert rungs == expected
+    assert bool(world.step(drained=[name])["tickets"]) == (machine == "s-gpu-1")
+
+
+def test_boards_that_all_tell_the_same_are_no_machine():
+    nodes = [{"uid": "1", "systemUUID": "0300"}, {"uid": "2", "systemUUID": "0300"}, {"uid": "3", "systemUUID": ""}]
+    assert budget.machines([*nodes, {"uid": "4", "systemUUID": "4c4c"}]) == {"4": "4c4c"}
+
+
+def test_a_clock_that_was_wrong_keeps_nobody_waiting():
+    world = closed(bounds=budget.Bounds())
+    world.later(400 * 86400)
+    requested(world)
+    world.now -= timedelta(days=400)
+    assert "not verified within" in world.step()["failed_attempts"][0]["why"]
+    assert world.step(drained=["gpu-1"])["execute"][0]["rung"] == "replace"
 
 
 def test_faults_of_all_kinds_use_the_nodes_budget():
