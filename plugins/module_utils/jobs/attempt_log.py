@@ -57,7 +57,7 @@ class Exit:
     rank: int | None = None
     local: int | None = None
     host: str = ""
-    number: int = 0
+    pod: str = ""
 
 
 @dataclass(slots=True)
@@ -120,4 +120,5 @@ class Log:
     hosts: dict[int, str] = field(default_factory=dict)  # by rank
     world: int = 0
     lines: int = 0
+    shared: bool = False  # several ranks wrote it, and lines say which
     last_exceptions: dict[int | None, Raised] = field(default_factory=dict)

@@ -25,6 +25,7 @@ class Scene:
     world: int = 0
     hosts: dict[int, str] = field(default_factory=dict)
     pods: dict[int, str] = field(default_factory=dict)
+    logs: int = 0  # of pods
     hits: list[Hit] = field(default_factory=list)
     sequences: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
 
@@ -129,7 +130,10 @@ def _emitters(root: Hit, same: list[Hit], scene: Scene, kind: str) -> dict:
     found = named(kind, ranks, hosts, scene)
     found["devices"] = sorted({name for hit in same for name in hit.devices})[:NAMED]
     if not ranks:
-        found["pods"] = sorted({hit.pod for hit in same if hit.pod})[:NAMED]
+        pods = {hit.pod for hit in same if hit.pod}
+        if len(pods) >= 2 and len(pods) * 2 > scene.logs:
+            return nobody()
+        found["pods"] = sorted(pods)[:NAMED]
     return found
 
 

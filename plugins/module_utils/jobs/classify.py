@@ -81,6 +81,7 @@ def _scene(found: list[Log], options: Mapping) -> tuple[blame.Scene, list[Attemp
         scene.sequences |= attempt.sequences
         scene.hits += attempt.hits.values()
         scene.hosts |= log.hosts
+        scene.logs += bool(log.pod)
         for rank in log.ranks:
             scene.pods.setdefault(rank, log.pod)
     return scene, attempts
@@ -171,7 +172,12 @@ def _exits(found: list[Log], attempts: list[Attempt], options: Mapping) -> list[
     """Ends of processes, the first first: by the scheduler where it tells, else in the order of the logs."""
     given = [one for one in options.get("exits") or () if one.get("exitCode") is not None]
     given.sort(key=lambda one: (one.get("at") or "9999", one.get("rank") if one.get("rank") is not None else 1 << 30))
-    ends = [Exit(int(one["exitCode"]), one.get("rank"), None, one.get("host") or "") for one in given]
+    logs_of = {log.rank: log for log in found if log.rank is not None}
+    ends = []
+    for one in given:
+        log = logs_of.get(one.get("rank"))
+        rank = None if log is not None and log.shared else one.get("rank")
+        ends.append(Exit(int(one["exitCode"]), rank, None, one.get("host") or "", log.pod if log else ""))
     for log, attempt in zip(found, attempts, strict=True):
         ranks = {(one.host, one.local): one.rank for one in attempt.exits if one.rank is not None}
         by_local = {one.local: one.rank for one in attempt.exits if one.rank is not None}
@@ -181,13 +187,14 @@ def _exits(found: list[Log], attempts: list[Attempt], options: Mapping) -> list[
                 rank = ranks.get((one.host, one.local), by_local.get(one.local))
             if rank is None and one.local is not None and len(found) == 1:
                 rank = one.local
-            ends.append(Exit(one.code, rank if rank is not None else log.rank, one.local, one.host, one.number))
+            ends.append(Exit(one.code, rank, one.local, one.host, log.pod))
     return [one for one in ends if one.code != 0]
 
 
 def _by_exit(scene: blame.Scene, ends: list[Exit], table: Table) -> dict | None:
     """What the first process's exit code says, where its log says nothing. Who only waited does not count."""
     waiters = scene.waiters
+    waiting_pods = {scene.pods.get(rank) for rank in waiters}
     for one in ends:
         code = one.code
         meaning = table.exits.get(code)
@@ -195,12 +202,13 @@ def _by_exit(scene: blame.Scene, ends: list[Exit], table: Table) -> dict | None:
             meaning = table.exits.get(128 - code)
         if meaning is not None and meaning.cascade != "never":
             continue
-        if one.rank is not None and one.rank in waiters:
+        if one.rank in waiters or (one.rank is None and one.pod and one.pod in waiting_pods):
             continue
         who = blame.nobody()
-        if meaning is not None and meaning.blame == "emitter" and (one.rank is not None or one.host):
+        if meaning is not None and meaning.blame == "emitter" and (one.rank is not None or one.host or one.pod):
             hosts = {one.host} if one.host and not one.host.startswith(blame.LOOPBACK) else set()
             who = blame.named("emitter", {one.rank} - {None}, hosts, scene)
+            who["pods"] = who["pods"] or [one.pod] * bool(one.pod)
         return {
             "id": f"exit{code}",
             "class": meaning.cls if meaning else "user-code",

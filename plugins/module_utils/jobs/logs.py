@@ -42,6 +42,7 @@ class Line:
     local: int | None = None
     host: str = ""
     stamp: bytes = b""
+    sure: bool = False  # the program says its rank itself
 
 
 def batches(content: object) -> Iterator[list[bytes]]:
@@ -166,7 +167,7 @@ def stripped(table: Table, raw: bytes) -> Line:
                     caught.setdefault(name, found[index])
     for name in RANKS:
         if line.rank is None and len(caught.get(name, b"")) in range(1, 10):
-            line.rank = int(caught[name])
+            line.rank, line.sure = int(caught[name]), name == RANKS[0]
     if len(caught.get("local", b"")) in range(1, 10):
         line.local = int(caught["local"])
     line.host = caught.get("host", b"").decode("ascii", "replace")

@@ -42,7 +42,7 @@ _FAILED = re.compile(r"\(exitcode: (?P<code>-?\d+)\) local_rank: (?P<local>\d+) 
 _BLOCK_RANK = re.compile(r"^\s*rank +: (?P<rank>\d+) \(local_rank: (?P<local>\d+)\)")
 _BLOCK_CODE = re.compile(r"^\s*exitcode +: (?P<code>-?\d+)")
 _BLOCK_HOST = re.compile(r"^\s*host +: (?P<host>[\w.-]+)")
-_WORLD = re.compile(r"\b(?:world(?:_size)?|nranks)[ =:]+(?P<world>\d+)\b")
+_WORLD = re.compile(r"(?:^world|\bworld_size|\bnranks)[ =:]+(?P<world>\d{1,7})\b")
 _GROUP_RANK = re.compile(r"\[PG (?:ID )?(?P<group>[^\]]{1,120}?) Rank (?P<rank>\d+)\]")
 _GROUP_ID = re.compile(r"PG GUID (\S+)")
 _DONE = re.compile(
@@ -145,8 +145,7 @@ class Scan:
         self.block: Exit | None = None
         self.order = 0
         self.labels: set[bytes] = set()
-        if rank is not None:
-            self.log.ranks.add(rank)
+        self.tasks: set[int] = set()
 
     def read(self, content: object) -> Log:
         known, log = self.shapes.known, self.log
@@ -164,7 +163,30 @@ class Scan:
         log.lines = number
         if self.after is not None:
             log.last.absorb(self.after)
+        self._settle()
         return log
+
+    def _settle(self) -> None:
+        """Lines that name no rank are of the log's, unless several ranks share it."""
+        log = self.log
+        if not log.ranks and log.rank is None:
+            log.ranks |= self.tasks
+        log.shared = len(log.ranks) > 1
+        if log.rank is None or log.shared:
+            return
+        log.ranks.add(log.rank)
+        for attempt in filter(None, (log.last, log.before)):
+            hits = sorted(attempt.hits.values(), key=lambda hit: hit.order)
+            attempt.hits = {}
+            for hit in hits:
+                hit.rank = log.rank if hit.rank is None else hit.rank
+                known = attempt.hits.setdefault((hit.signature.id, hit.rank), hit)
+                if known is not hit:
+                    known.count += hit.count
+            for left in attempt.exits:
+                left.rank = log.rank if left.rank is None else left.rank
+        if None in log.last_exceptions:
+            log.last_exceptions.setdefault(log.rank, log.last_exceptions[None])
 
     @property
     def attempt(self) -> Attempt:
@@ -191,7 +213,7 @@ class Scan:
             # what stands before a failure may be a progress bar that did not end its line
             self._progress(line.text[: found.match.start()] if found else line.text, line.stamp)
         if shape.report:
-            self._report(raw, line.text, rank, number)
+            self._report(raw, line.text)
         if found:
             self._hit(found, line, raw, rank, number, raised)
         elif raised and not raised.type.endswith(("SystemExit", "StopIteration", "GeneratorExit", "Warning")):
@@ -217,9 +239,11 @@ class Scan:
         if rank is None and line.local is not None and self.local_is_rank:
             rank = line.local
         if rank is None:
-            return self.log.rank if line.local is None else None
-        if rank < WORLD_LIMIT and len(self.log.ranks) < 65536:
-            self.log.ranks.add(rank)
+            return None
+        # a number before a colon is only a rank where no line says its rank otherwise
+        ranks = self.log.ranks if line.sure or line.rank is None else self.tasks
+        if rank < WORLD_LIMIT and len(ranks) < 65536:
+            ranks.add(rank)
             if line.host:
                 self.log.hosts.setdefault(rank, line.host)
         return rank
@@ -287,24 +311,22 @@ class Scan:
 
     # what launchers report
 
-    def _report(self, raw: bytes, text: str, rank: int | None, number: int) -> None:
+    def _report(self, raw: bytes, text: str) -> None:
         match = _WORLD.search(text)
         if match and 0 < int(match["world"]) < WORLD_LIMIT:
             self.log.world = max(self.log.world, int(match["world"]))
         match = _FAILED.search(text)
         if match:
             pid = _PID.match(raw)
-            self._failed(
-                Exit(int(match["code"]), None, int(match["local"]), "", number), pid[1].decode() if pid else ""
-            )
+            self._failed(Exit(int(match["code"]), None, int(match["local"])), pid[1].decode() if pid else "")
             return
         match = _BLOCK_HOST.match(text)
         if match:
-            self.block = Exit(0, host=match["host"], number=number)
+            self.block = Exit(0, host=match["host"])
             return
         match = _BLOCK_RANK.match(text)
         if match:
-            block = self.block or Exit(0, number=number)
+            block = self.block or Exit(0)
             block.rank, block.local = int(match["rank"]), int(match["local"])
             self.block = block
             return
@@ -377,14 +399,14 @@ class Scan:
     ) -> None:
         signature, text = found.signature, line.text
         if rank is None:
-            given = _INSIDE[0].search(text) or _INSIDE[1].search(text)
+            given = _INSIDE[0].search(text) or (_INSIDE[1].search(text) if self.log.rank is None else None)
             rank = int(given["rank"]) if given and int(given["rank"]) < WORLD_LIMIT else None
         if found.group("rank"):
             rank = int(found.group("rank"))
         ranks = numbers(found.group("ranks"))
         if rank is None and len(ranks) == 1 and signature.component == "slurm":
             rank = next(iter(ranks))
-        if rank is not None and rank < WORLD_LIMIT:
+        if rank is not None and rank < WORLD_LIMIT and rank != line.rank:
             self.log.ranks.add(rank)
         if signature.component == "slurm":
             self.log.ranks |= ranks
@@ -400,7 +422,7 @@ class Scan:
             hit.devices.add(found.group("device"))
         if found.group("code"):
             for one in ranks or {rank}:
-                self._exit(Exit(int(found.group("code")), one, None, found.group("host"), number))
+                self._exit(Exit(int(found.group("code")), one, None, found.group("host")))
         if signature.component == "slurm" and found.group("host"):
             for one in ranks:
                 self.log.hosts.setdefault(one, found.group("host"))

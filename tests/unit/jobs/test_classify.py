@@ -192,6 +192,34 @@ def test_the_hardware_error_of_one_rank_before_511_time_outs():
     assert 77 not in answer["waiting"]
 
 
+def test_pods_of_several_ranks():
+    def pod(first: int, *more: str, silent: int = -1) -> list[str]:
+        ranks = range(first, first + 4)
+        said = [line for rank in ranks if rank != silent for line in watchdog(rank)]
+        return [*(f"[rank{rank}]: hello" for rank in ranks), *more, *said]
+
+    answer = read((0, pod(0)), (1, pod(4, silent=6)))
+    assert short(answer) == ("J001", "transient-software", "named-rank", [6])
+    assert answer["blame"]["pods"] == ["train-1"]
+    # without a label it may be any of the pod's ranks, and is none of those of the pod with that number
+    answer = read((0, pod(0)), (1, pod(4, *traceback(None, ECC))))
+    assert (answer["id"], answer["blame"]["ranks"], answer["blame"]["pods"]) == ("J043", [], ["train-1"])
+    assert (answer["firstFailing"], answer["lines"][0]["pod"]) == (None, "train-1")
+    ends = [
+        {"rank": 1, "exitCode": 139, "at": "2026-03-06T09:00:00Z"},
+        {"rank": 0, "exitCode": 134, "at": "2026-03-06T09:00:01Z"},
+    ]
+    answer = read((0, pod(0)), (1, [f"[rank{rank}]: hello" for rank in range(4, 8)]), exits=ends)
+    assert (answer["id"], answer["blame"]["ranks"], answer["blame"]["pods"]) == ("exit139", [], ["train-1"])
+
+
+def test_numbers_before_colons_are_no_ranks_where_ranks_are_named():
+    answer = read([*started(2), "7: a list of things", "8: goes on", *watchdog(0), *watchdog(1)])
+    assert (answer["blame"]["kind"], answer["missing"]) == ("none", [])
+    labelled = [f"{rank}: {line}" for rank in range(4) for line in ["hello", *([CLOSED] if rank != 2 else [])]]
+    assert read(labelled)["missing"] == [2]
+
+
 def test_what_every_rank_prints_points_at_no_node():
     oom = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 55.88 GiB. GPU 0 has a total capacity of 79.1 GiB"
     everywhere = read(*[(rank, traceback(None, oom)) for rank in range(8)])
