@@ -18,13 +18,14 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 
-from ansible_collections.goodput.fleet.plugins.module_utils.jobs import moments, progress, shapes
+from ansible_collections.goodput.fleet.plugins.module_utils.jobs import moments, progress, ranks, shapes
 from ansible_collections.goodput.fleet.plugins.module_utils.records import durable
 
 FILE = "seen.json"
 BOOTS = 3  # of one node
 KEEP = 86400.0  # seconds after an attempt or a node was last seen
 GONE = "Gone"  # phase of a rank whose pod is there no more
+_PLACE = ("index", "role", "pod", "uid", "namespace", "node", "startedAt")  # there are many of them, so only this
 
 
 def remember(before: Mapping | None, attempts: Iterable[Mapping], nodes: Iterable[Mapping], now: float) -> dict:
@@ -39,7 +40,7 @@ def remember(before: Mapping | None, attempts: Iterable[Mapping], nodes: Iterabl
         used.update(attempt["nodes"])
         seen[attempt["key"]] = {
             "at": at,
-            "ranks": [rank for rank in attempt["ranks"] if rank["node"]],
+            "ranks": [[rank[part] for part in _PLACE] for rank in attempt["ranks"] if rank["node"]],
             "samples": _samples(attempt["progress"], old, now),
             "pause": shapes.mapping(attempt["progress"]).get("pause"),
         }
@@ -58,11 +59,12 @@ def missing_ranks(earlier: Mapping | None, found: Iterable[Mapping]) -> list[dic
     """The ranks of an earlier pass whose place nobody has now; their phase is GONE."""
     there = {(rank["role"], rank["index"]) for rank in found}
     pods = {rank["uid"] for rank in found}
-    return [
-        {**rank, "phase": GONE, "terminating": False, "lost": False}
-        for rank in shapes.listed(shapes.mapping(earlier).get("ranks"))
-        if rank["index"] is not None and (rank["role"], rank["index"]) not in there and rank["uid"] not in pods
-    ]
+    gone = []
+    for place in shapes.mapping(earlier).get("ranks") or ():
+        told = dict(zip(_PLACE, place, strict=True))
+        if told["index"] is not None and (told["role"], told["index"]) not in there and told["uid"] not in pods:
+            gone.append({**ranks.read({}, None), **told, "phase": GONE})
+    return gone
 
 
 def load(record_dir: str) -> dict:

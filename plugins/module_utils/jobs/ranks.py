@@ -77,7 +77,7 @@ def _main(pod: Mapping) -> tuple[str, Mapping]:
     """(name, status) of the container that trains: the one with the GPUs, else the first that failed, or the first."""
     containers = shapes.listed(shapes.spec(pod).get("containers"))
     statuses = shapes.listed(shapes.status(pod).get("containerStatuses"))
-    names = [shapes.text(each.get("name")) for each in containers if shapes.gpus({"spec": {"containers": [each]}})]
+    names = [shapes.text(each.get("name")) for each in containers if shapes.gpus_of(each)]
     chosen = [each for each in statuses if each.get("name") in names] or statuses
     if not chosen:
         first = names or [shapes.text(each.get("name")) for each in containers]
