@@ -347,6 +347,50 @@ def test_a_job_that_is_resumed_by_somebody_while_we_wait_stays_so(cluster, clien
     theirs(cluster, name, "resume")
 
 
+def test_a_job_that_fails_while_it_is_to_be_suspended_is_made_anew(cluster, jobs):
+    name = jobs(exit_code=1, after=2)
+    old = running(cluster, name, 1)
+    with ApiProxy(cluster.kubeconfig) as proxy:
+        proxy.rule("PUT", "/jobs/", before=lambda request: failed(cluster, name), times=1)
+        answer = act(connect({"kubeconfig": str(proxy.kubeconfig)}), old, exclude=("gpu-0000",))
+    assert (answer["status"], answer["path"]) == ("done", "recreate"), answer
+    settled(cluster, name, old)
+
+
+def test_a_job_that_succeeds_meanwhile_is_left_alone(cluster, jobs):
+    name = jobs(exit_code=0, after=2)
+    old = running(cluster, name, 1)
+
+    def over(request: Request) -> None:
+        wait_until(lambda: "completionTime" in job(cluster, name)["status"], 20, "it is complete")
+
+    with ApiProxy(cluster.kubeconfig) as proxy:
+        proxy.rule("PUT", "/jobs/", before=over, times=1)
+        answer = act(connect({"kubeconfig": str(proxy.kubeconfig)}), old)
+    assert answer["status"] == "refused" and "succeeded" in answer["detail"], answer
+    assert job(cluster, name)["metadata"]["uid"] == old["metadata"]["uid"]
+
+
+def test_runs_that_take_each_other_for_dead_still_make_one(cluster, client, jobs):
+    name = jobs(exit_code=1)
+    old = failed(cluster, name)
+    given = decision(old, exclude=("gpu-0000",))
+    created: list[str] = []
+    with ApiProxy(cluster.kubeconfig) as proxy, contextlib.ExitStack() as stack:
+        runs = [stack.enter_context(started(str(proxy.kubeconfig), given, lease=-1)) for _ in range(3)]
+
+        def count(request: Request) -> None:
+            if request.status == 201:
+                created.append(request.path)
+
+        proxy.rule("POST", r"/jobs\?fieldManager", after=count)
+        for _process, pipe in runs:
+            pipe.send("go")
+        assert "done" in [pipe.recv()["status"] for _process, pipe in runs]
+    settled(cluster, name, old)
+    assert len(created) == 1
+
+
 def test_an_attempt_that_is_deleted_right_after_it_was_made_stays_deleted(cluster, client, jobs):
     name = jobs(exit_code=1)
     given = decision(failed(cluster, name))

@@ -24,10 +24,12 @@ from ansible_collections.goodput.fleet.plugins.module_utils.records.errors impor
 from ansible_collections.goodput.fleet.plugins.module_utils.schedulers import intents, kinds, successor
 
 POLL = 0.3  # seconds between two looks at pods that have to go
+RENEW = 2.0  # seconds after which a run may have to say that it is alive, however short its lease is
 CONFLICTS = 20  # times that somebody else may be quicker
 FAILURES = 3  # times that an answer may be lost where the client itself may not ask again
 FOREGROUND = "foregroundDeletion"
 RECOVERY = "goodput.fleet/recovery"
+SUCCEEDED = "the job has succeeded meanwhile"
 
 
 class TakenOver(Exception):
@@ -133,6 +135,9 @@ class Replacement:
         return None
 
     def _create(self) -> dict | None:
+        if self._silence() > max(self.lease / 3, RENEW):
+            self._note()  # a run that was asleep may have been taken over, and the next attempt be over by now
+            return None
         try:
             made = self.client.post(self.path.rpartition("/")[0], self.intent["manifest"], fieldManager=intents.MANAGER)
         except Conflict:
@@ -171,14 +176,18 @@ class Replacement:
             why = self._others_will(job, False)
             if why:
                 return self._let_go(job, why)
+            if kinds.ended(job):
+                return self._ended_meanwhile(job)
             kinds.set_suspended(changed, True)
             changed["metadata"].setdefault("annotations", {})[successor.MARK] = it["name"]
             self._put(changed)
             return None
+        if kinds.ended(job):
+            return self._ended_meanwhile(job)
         if not kinds.suspended(job):
             return self._let_go(job, "somebody resumed the job")
         pods = [pod for pod in self._pods() if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")]
-        if pods or (job.get("status") or {}).get("active"):
+        if pods or not _is_suspended(job):
             return self._wait(pods, "pods of the old attempt are left")
         placement = successor.Placement(it["excluded"], it["preferred"])
         successor.replace(changed, job, it["number"], placement, intent=it["name"])
@@ -187,6 +196,13 @@ class Replacement:
             self._put(changed)
         except Refused:  # a server that lets nobody change the template of a job that has run
             self._note(path="recreate", generation=metadata.get("generation"))
+        return None
+
+    def _ended_meanwhile(self, job: Mapping) -> dict | None:
+        """Nothing resumes a job that has ended: a failed one is made anew."""
+        if kinds.ended(job)["state"] == "succeeded":
+            return self._let_go(job, SUCCEEDED)
+        self._note(path="recreate", generation=job["metadata"].get("generation"))
         return None
 
     # ------------------------------------------------------------ what both need
@@ -209,6 +225,9 @@ class Replacement:
             return "somebody changed the job"
         if notes.get(RECOVERY) in ("off", "advise"):
             return f"the job says {RECOVERY}: {notes[RECOVERY]}"
+        end = kinds.ended(job)
+        if end and end["state"] == "succeeded":
+            return SUCCEEDED
         if not marked and datetime.now(UTC) - datetime.fromisoformat(it["at"]) > intents.STALE:
             return f"this was decided at {it['at']} and never begun"
         return ""
@@ -234,11 +253,14 @@ class Replacement:
             if self.intent["detail"] != why:
                 self._note(detail=why)
             return self.answer("waiting", why, waitingFor=left)
-        age = datetime.now(UTC) - datetime.fromisoformat(self.intent["renewed"])
-        if age.total_seconds() > self.lease / 3:
+        if self._silence() > max(self.lease / 3, RENEW):
             self._note()
         self.sleep(POLL)
         return None
+
+    def _silence(self) -> float:
+        """Seconds since the intent was last written by us."""
+        return (datetime.now(UTC) - datetime.fromisoformat(self.intent["renewed"])).total_seconds()
 
     def _patch(self, job: Mapping, annotations: Mapping, finalizers: list[str]) -> None:
         metadata: dict = {"resourceVersion": job["metadata"]["resourceVersion"], "finalizers": finalizers}
@@ -262,6 +284,13 @@ class Replacement:
             if made is None:
                 raise TakenOver from None
             self.intent = made
+
+
+def _is_suspended(job: Mapping) -> bool:
+    """Whether the controller has seen it, which is when the template may be changed."""
+    status = job.get("status") or {}
+    seen = any(each["type"] == "Suspended" and each["status"] == "True" for each in status.get("conditions") or ())
+    return seen and not status.get("active")
 
 
 def _left_alone(pod: Mapping) -> bool:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -137,7 +138,8 @@ def _train_job(
         raise NotCovered(f"the pods of {kinds.name_of(manifest)} are not known", code="trainjob-pods", hint=hint)
     placed = {}
     for name, template in kinds.templates({**job_set, "kind": "JobSet"}):
-        placed[name] = _placed((template.get("spec") or {}).get("affinity"), placement, before)
+        old = _said(spec, name) or (template.get("spec") or {}).get("affinity")
+        placed[name] = _placed(old, placement, before)
     if "runtimePatches" in spec or not manifest["apiVersion"].endswith("/v1alpha1"):
         others = [each for each in spec.get("runtimePatches") or () if each.get("manager") != PATCHES]
         jobs = [
@@ -148,7 +150,29 @@ def _train_job(
         ours = {"manager": PATCHES, "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": jobs}}}}
         spec["runtimePatches"] = others + ([ours] if jobs else [])
         return
-    # later ones win over earlier ones; ours are those that say an affinity and nothing else
-    kept = [each for each in spec.get("podTemplateOverrides") or () if list(each.get("spec") or ()) != ["affinity"]]
+    # later ones win over earlier ones; what one says about affinity alone is in what follows
+    kept = [each for each in spec.get("podTemplateOverrides") or () if not _only_affinity(each, placed)]
     ours = [{"targetJobs": [{"name": name}], "spec": {"affinity": value}} for name, value in placed.items() if value]
     spec["podTemplateOverrides"] = kept + ours
+
+
+def _said(spec: Mapping, name: str) -> dict | None:
+    """The affinity that the TrainJob itself asks for in the pods of that name, ours included."""
+    found = None
+    for each in spec.get("podTemplateOverrides") or ():
+        if name in _targets(each):
+            found = (each.get("spec") or {}).get("affinity") or found
+    for each in spec.get("runtimePatches") or ():
+        template = (each.get("trainingRuntimeSpec") or {}).get("template")
+        for patched, pod in kinds.templates({**copy.deepcopy(template or {}), "kind": "JobSet"}):
+            if patched == name:
+                found = (pod.get("spec") or {}).get("affinity") or found
+    return found
+
+
+def _targets(override: Mapping) -> list[str]:
+    return [each.get("name") or "" for each in override.get("targetJobs") or ()]
+
+
+def _only_affinity(override: Mapping, placed: Mapping) -> bool:
+    return list(override.get("spec") or ()) == ["affinity"] and set(_targets(override)) <= set(placed)
