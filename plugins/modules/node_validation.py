@@ -40,7 +40,9 @@ options:
     description: File with the Ed25519 public key (PEM). With it, only evidence that is signed with its key counts.
     type: path
   records_dir:
-    description: Where the requests are files below a directory, that directory.
+    description:
+      - Where the requests are files below a directory, that directory. It is of this cluster alone; nodes of another
+        are taken for nodes that are gone.
     type: path
   namespace:
     description:

@@ -83,7 +83,9 @@ options:
     type: int
     default: 1
   again:
-    description: Whether to ask anew where the same request is there and is over. By default it stands.
+    description:
+      - Whether to ask anew where the same request is there and is over. By default it stands, unless a node that it
+        certified has been changed since, as by another driver within the same boot.
     type: bool
     default: false
   records_dir:
@@ -213,8 +215,8 @@ from ansible_collections.goodput.fleet.plugins.module_utils.clusters.kubernetes.
     KUBERNETES_ARGS,
     connect,
 )
-from ansible_collections.goodput.fleet.plugins.module_utils.gates import fleet, labels
-from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle import affected, requests
+from ansible_collections.goodput.fleet.plugins.module_utils.gates import fleet, hosts, labels
+from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle import affected, nodefacts, requests
 from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle.store import ClusterStore, DirectoryStore
 from ansible_collections.goodput.fleet.plugins.module_utils.records import schema, yamltree
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import FleetError, InvalidDocument
@@ -230,6 +232,7 @@ def work(module: AnsibleModule) -> dict:
         DirectoryStore(params["records_dir"]) if params["records_dir"] else ClusterStore(client, params["namespace"])
     )
     answer: dict = {"gone": [], "unplaced": []}
+    bases: dict[str, dict] = {}
     if written:
         wanted = [requests.load(params["request"])]
         answer["nodes"] = wanted[0]["spec"]["nodes"]
@@ -244,13 +247,15 @@ def work(module: AnsibleModule) -> dict:
             answer |= {"gone": affected.gone(report, nodes)}
             answer["unplaced"] = sorted(affected.drifted_components(report) - placed)
         wanted = make(params, answer["nodes"], report) if answer["nodes"] else []
+        named = {each["name"] for each in answer["nodes"]}
+        bases = {name: basis_of(node) for node in nodes if (name := node["metadata"]["name"]) in named}
     docs, problems = store.list(requests.KIND)
     for problem in problems:
         module.warn(f"a request that cannot be read is left out: {problem}")
     made, covered = [], {}
     for doc in wanted:
         # one that somebody wrote down is kept as it is
-        needed, there = (doc, {}) if written else requests.needed(doc, docs, params["again"])
+        needed, there = (doc, {}) if written else requests.needed(doc, docs, params["again"], bases)
         if needed and store.create(needed, module.check_mode):
             made.append(needed)
         elif needed:
@@ -259,6 +264,11 @@ def work(module: AnsibleModule) -> dict:
     created = bool(made)
     answer |= {"request": made[0] if made else None, "requests": made, "created": created, "covered": covered}
     return {"changed": created, "msg": describe(answer, docs, module.check_mode), **answer}
+
+
+def basis_of(node: dict) -> dict:
+    """What a certification would be about now."""
+    return nodefacts.basis(nodefacts.facts(node, hosts.host(node)["facts"]))
 
 
 def find(params: dict, client, nodes: list[dict], report: dict | None) -> list[dict]:

@@ -95,6 +95,24 @@ def test_one_that_is_over_is_asked_for_again_only_where_that_is_said(cluster, as
     assert not ask(nodes=[name], again=True)["changed"]
 
 
+def test_a_driver_that_changed_within_the_boot_is_asked_for_anew(cluster, ask, stored, namespace):
+    name = cluster.fleet.names()[0]
+    drift = drift_report(recertify=[name])
+    made = ask(reason="changed", drift=drift)["request"]["metadata"]["name"]
+    basis = validation_request.basis_of(cluster.fleet.get(name))
+    entry = {"name": name, "uid": basis["uid"], "phase": "Opened", "attempts": 1, "basis": basis}
+    path = f"{BASE}/{namespace}/validationrequests/{made}/status"
+    status = {"phase": "Succeeded", "nodes": [entry]}
+    cluster.api.patch(path, {"status": status}, "application/merge-patch+json")
+    assert not ask(reason="changed", drift=drift)["changed"]
+    driver = basis["driver"]
+    cluster.fleet.set_driver(name, "590.48.01")
+    anew = ask(reason="changed", drift=drift)
+    assert anew["changed"] and anew["request"]["spec"]["nodes"] == [identity(cluster, name)] and len(stored()) == 2
+    assert not ask(reason="changed", drift=drift)["changed"]
+    cluster.fleet.set_driver(name, driver)
+
+
 def test_the_nodes_of_a_change_are_found(cluster, ask, stored):
     names = cluster.fleet.names()
     rack = cluster.fleet.get(names[0])["metadata"]["labels"]["goodput.fleet/rack"]

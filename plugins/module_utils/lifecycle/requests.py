@@ -112,10 +112,14 @@ def uncovered(doc: Mapping, open_docs: Iterable[Mapping]) -> tuple[dict | None, 
     return _document(_name(spec), spec, doc["metadata"].get("namespace", "")), covered
 
 
-def needed(doc: Mapping, docs: Iterable[Mapping], again: bool = False) -> tuple[dict | None, dict[str, str]]:
-    """As `uncovered`, and a request that is there already covers all its nodes, unless it is over and asked for again.
+def needed(
+    doc: Mapping, docs: Iterable[Mapping], again: bool = False, bases: Mapping[str, Mapping] | None = None
+) -> tuple[dict | None, dict[str, str]]:
+    """As `uncovered`, and a request that is there already covers all its nodes, unless it is over and asked for again,
+    or is over and was about what a node is no longer.
 
-    docs: all requests that there are. Asked for again, the cause carries a number, which makes it another request.
+    docs: all requests that there are. bases: {node: what it is now}. Asked for again, the cause carries a number, which
+    makes it another request.
     """
     docs = list(docs)
     digests = {digest_of(other["spec"]): other for other in docs}
@@ -124,7 +128,7 @@ def needed(doc: Mapping, docs: Iterable[Mapping], again: bool = False) -> tuple[
         rest, covered = uncovered(doc, docs)
     number, cause = 1, doc["spec"].get("cause", "")
     while rest and (there := digests.get(digest_of(rest["spec"]))):
-        if is_open(there) or not again:
+        if is_open(there) or not (again or _is_past(there, bases or {})):
             names = [node["name"] for node in rest["spec"]["nodes"]]
             return None, covered | dict.fromkeys(names, there["metadata"]["name"])
         number += 1
@@ -143,6 +147,12 @@ def asking(docs: Iterable[Mapping], nodes: Iterable[str]) -> dict[str, set[tuple
         for name in named:
             found[name].add(about)
     return found
+
+
+def _is_past(doc: Mapping, bases: Mapping[str, Mapping]) -> bool:
+    """Whether a node that it certified has been changed since, as a driver can be within one boot."""
+    entries = (doc.get("status") or {}).get("nodes") or ()
+    return any(each.get("basis") and bases.get(each["name"], each["basis"]) != each["basis"] for each in entries)
 
 
 def _identity(node: Mapping) -> tuple:

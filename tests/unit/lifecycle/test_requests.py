@@ -248,6 +248,17 @@ def test_one_that_is_over_stands_until_it_is_asked_for_again():
     assert third["spec"]["cause"] == "CHG-1 (3)"
 
 
+def test_one_that_is_over_does_not_stand_for_what_was_changed_since():
+    doc = made(node(1), cause="drift of fleet")
+    basis = {"uid": "u1", "bootId": "b1", "driver": "580.105.08"}
+    over = {**doc, "status": {"phase": "Succeeded", "nodes": [{"name": "gpu-1", "phase": "Opened", "basis": basis}]}}
+    assert requests.needed(doc, [over], bases={"gpu-1": basis})[0] is None
+    changed = {"gpu-1": {**basis, "driver": "590.48.01"}}
+    second, _covered = requests.needed(doc, [over], bases=changed)
+    assert second["spec"]["cause"] == "drift of fleet (2)"
+    assert requests.needed(doc, [over, second], bases=changed)[0] is None
+
+
 def test_only_the_nodes_that_nothing_asks_for_are_asked_for():
     old, doc = made(node(1)), made(node(1), node(2), cause="CHG-1")
     rest, covered = requests.needed(doc, [old])
