@@ -30,7 +30,9 @@ options:
     elements: dict
     default: []
   world:
-    description: How many ranks the job has. Ranks that printed nothing are only then known.
+    description:
+      - How many ranks the job has, for logs that hold the lines of several ranks.
+      - Ranks that printed nothing are only then known.
     type: int
   year:
     description: The year of times that stand in the log without one.

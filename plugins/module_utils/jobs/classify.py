@@ -36,11 +36,12 @@ CONFIDENCE = {ROOT: 0.85, WEAK: 0.6, MAYBE: 0.5, WATCHED: 0.4, PAST: 0.3, CASCAD
 def classify(sources: Iterable[tuple], table: Table, options: Mapping | None = None) -> dict:
     """The signature of a job's failure, as plain data.
 
-    sources: (rank or None, pod, log) each; a log is a text, bytes, a file, or lines, also gzip. A log of several ranks
-    names them in its lines. Logs are read one after the other, so that they may be opened lazily: a log may also be a
-    function that gives it.
+    sources: (rank or None, pod, log) each; a log is a text, bytes, a file, lines, or pieces as they come, also gzip. A log
+    of several ranks names them in its lines. Logs are read one after the other, so that they may be opened lazily: a
+    log may also be a function that gives it, and what that gives is closed.
     options: `exits`, [{rank, exitCode, at}] as the scheduler knows them, signals as negative codes or from 128 on;
-    `year`, for times without one; `world`, the number of ranks.
+    `year`, for times without one; `world`, the number of ranks, which
+    only counts where a log holds several.
     Raises TypeError for a log that is none of these. Junk in a log raises nothing.
     """
     options = options or {}
@@ -64,13 +65,21 @@ def _read(sources: list[tuple], table: Table, options: Mapping) -> list[Log]:
     found = []
     for rank, pod, content in sources:
         scan = Scan(shapes, rank, pod or "", year, len(sources) == 1 and rank is None)
-        found.append(scan.read(content() if callable(content) else content))
+        opened = content() if callable(content) else content
+        try:
+            found.append(scan.read(opened))
+        finally:
+            if opened is not content and hasattr(opened, "close"):
+                opened.close()
     # the same answer in whatever order the logs were given
     return sorted(found, key=lambda log: (log.rank is None, log.rank or 0, log.pod))
 
 
 def _scene(found: list[Log], options: Mapping) -> tuple[blame.Scene, list[Attempt]]:
-    scene = blame.Scene(world=options.get("world") or max((log.world for log in found), default=0))
+    told = max((log.world for log in found), default=0)
+    # one rank a log: then the logs are the ranks
+    expected = options.get("world") or 0
+    scene = blame.Scene(world=told or (expected if any(log.shared for log in found) else 0))
     attempts = [_counts(log) for log in found]
     for log, attempt in zip(found, attempts, strict=True):
         scene.ranks |= log.ranks

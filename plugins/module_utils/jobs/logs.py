@@ -88,13 +88,17 @@ def _pieces(content: object) -> Iterator[bytes]:
 
 
 def _gathered(lines: Iterable) -> Iterator[bytes]:
-    """Lines, with or without their ends, in pieces of a handy size."""
-    held, size, packed = [], 0, None
+    """Lines, or pieces of any size as a connection gives them, in pieces of a handy size.
+
+    Items of a list are lines. Of anything else the first item tells: with an end of line in it, they are pieces.
+    """
+    held, size, whole = [], 0, None
     for line in lines:
         line = _bytes(line)
-        if packed is None:
-            packed = line.startswith(_GZIP)  # comes apart at any byte, and has no lines
-        held.append(line if packed or line.endswith(b"\n") else line + b"\n")
+        if whole is None:
+            pieces = not isinstance(lines, (list, tuple)) and b"\n" in line
+            whole = not pieces and not line.startswith(_GZIP)  # gzip comes apart anywhere, and has no lines
+        held.append(line + b"\n" if whole and not line.endswith(b"\n") else line)
         size += len(line)
         if size >= CHUNK:
             yield b"".join(held)

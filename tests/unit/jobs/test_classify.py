@@ -182,6 +182,14 @@ def test_the_rank_missing_from_511_reports():
     assert (answer["missing"], len(answer["waiting"])) == ([77], 511)
 
 
+def test_the_number_of_ranks_counts_where_a_log_holds_several():
+    sources = [(rank, watchdog(rank) if rank != 2 else ["hello"]) for rank in range(4)]
+    assert read(*sources, world=32)["blame"]["ranks"] == [2]
+    together = [line for rank in range(7) for line in watchdog(rank)]
+    assert read(together, world=8)["blame"]["ranks"] == [7]
+    assert read(together)["blame"]["ranks"] == []
+
+
 def test_the_hardware_error_of_one_rank_before_511_time_outs():
     sources = [
         (rank, steps(1, 3) + (traceback(None, ECC) if rank == 77 else []) + watchdog(rank)) for rank in range(512)
@@ -400,7 +408,7 @@ def test_local_ranks_of_a_single_log_are_ranks():
     assert read([f"[default3]:{ECC}"])["firstFailing"] == 3
 
 
-@pytest.mark.parametrize("form", [str, bytes, list, "file", "gzip", "crlf", "split", "chunks"])
+@pytest.mark.parametrize("form", [str, bytes, list, "file", "gzip", "crlf", "split", "pieces", "chunks"])
 def test_forms_of_logs(form, tmp_path):
     lines = [*started(), *steps(1, 5), *traceback(1, USER), *traceback(0, CLOSED)]
     text = "\n".join(lines)
@@ -417,6 +425,7 @@ def test_forms_of_logs(form, tmp_path):
         "gzip": gzip.compress(data[:500]) + gzip.compress(data[500:]),
         "crlf": text.replace("\n", "\r\n"),
         "split": iter([line + "\n" for line in lines]),
+        "pieces": (data[start : start + 333] for start in range(0, len(data), 333)),
         "chunks": [gzip.compress(data)[start : start + 7] for start in range(0, len(gzip.compress(data)), 7)],
     }[form]
     assert read(given) == expected
