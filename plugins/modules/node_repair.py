@@ -24,7 +24,8 @@ description:
     gate C(quarantine) is opened. It takes work when it has passed, see M(goodput.fleet.node_validation).
   - An attempt is written down before it is returned. It is returned once, and it counts, even if the run is killed
     before it is made.
-  - "The attempts are counted over all requests of a node. With none left, a node stays closed, and the ticket says who
+  - "The attempts are counted over all requests of a node, and of nodes that were the same machine by its system UUID,
+    whatever they were called. With none left, a node stays closed, and the ticket says who
     has to act. A person who opens the gate has the last word: the request is withdrawn."
   - Nodes with the annotation C(goodput.fleet/no-repair) are left alone.
 options:
@@ -59,7 +60,9 @@ options:
     description: Attempts at each rung for one fault within O(window). What is not given is V(1).
     type: dict
   per_fault:
-    description: Attempts against one fault, over all rungs, within O(window).
+    description:
+      - Attempts against one fault, over all rungs, within O(window). A fault against which nothing is to be done may as
+        often, and at least once, come again after the node has passed its validation.
     type: int
     default: 3
   per_node:

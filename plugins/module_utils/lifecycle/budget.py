@@ -83,6 +83,17 @@ def history(requests: Iterable[Mapping], machines: Mapping[str, str] | None = No
     return found
 
 
+def proven(requests: Iterable[Mapping]) -> dict[tuple[str, str], list[datetime]]:
+    """{(uid, fault): when}: where there was nothing to repair, and the node has proven that it is well."""
+    found: dict[tuple[str, str], list[datetime]] = {}
+    for doc in requests:
+        spec, status = doc["spec"], doc.get("status") or {}
+        if status.get("phase") == "Closed" and status.get("validation") and not status.get("attempts"):
+            at = moment(status.get("startedAt")) or _FOREVER
+            found.setdefault((spec["node"]["uid"], spec["fault"]["code"]), []).append(at)
+    return found
+
+
 def machines(nodes: Iterable[Mapping]) -> dict[str, str]:
     """{uid: machine} of nodes with a `systemUUID` of their own; some boards all tell the same."""
     told = [(node["uid"], node.get("systemUUID") or "") for node in nodes]

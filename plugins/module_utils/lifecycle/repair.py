@@ -69,6 +69,7 @@ def decide(
         history=budget.history(docs, budget.machines(nodes.values())),
         policy=policy,
         now=now,
+        proven=budget.proven(docs),
     )
     chosen = set(only)
     mine = [doc for doc in docs if not chosen or doc["spec"]["node"]["name"] in chosen]

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 
 from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle import budget, ladder, repair_standing
 from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle import repair_request as made
@@ -24,11 +25,14 @@ def go_on(context: Context, step: Step, room: budget.Room) -> None:
     start = ladder.first(step.fault.get("action") or "")
     if step.fault["code"] == made.CERTIFICATION:
         start = context.policy.on_validation_failure
-    if start == ladder.NOTHING and not step.attempts and not step.status.get("validation"):
-        if not step.fresh:
-            repair_standing.validate(context, step, node, None)
-        return
     rung, skipped = _choose(context, step, start)
+    if start == ladder.NOTHING and not step.attempts and not step.status.get("validation"):
+        in_vain = _proven_in_vain(context, step)
+        if not in_vain:
+            if not step.fresh:
+                repair_standing.validate(context, step, node, None)
+            return
+        skipped = [in_vain]
     step.status["rung"] = rung
     if rung == ladder.TICKET or not node:
         _give_up(context, step, node, start, skipped)
@@ -43,6 +47,17 @@ def _choose(context: Context, step: Step, start: str) -> tuple[str, list[str]]:
         return budget.spent(policy.bounds, history, rung, step.fault["code"], context.now)
 
     return ladder.choose(start, [each["rung"] for each in step.attempts], policy.executors, spent)
+
+
+def _proven_in_vain(context: Context, step: Step) -> str:
+    """Why another proof would tell nothing, "" where it would: a fault that comes again and again is for people."""
+    bounds = context.policy.bounds
+    begin = context.now - timedelta(seconds=bounds.window)
+    times = sum(at > begin for at in context.proven.get((step.uid, step.fault["code"]), ()))
+    if times < max(1, bounds.per_fault):
+        return ""
+    within = budget.spell(bounds.window)
+    return f"{step.fault['code']} came again, after the node has passed validation for it {times} times within {within}"
 
 
 def _try(context: Context, step: Step, node: Mapping, rung: str, room: budget.Room) -> None:

@@ -93,7 +93,7 @@ class Step:
 class Context:
     """Everything that is known: `nodes` by name, `validations` by name, `outcomes` by request and key, `drained` by
     node, `newest` fault by node, `history` of attempts by uid; `chosen` are the uids of machines that something is
-    begun on in this step."""
+    begun on in this step; `proven` is what budget.proven() tells."""
 
     nodes: Mapping[str, Mapping]
     validations: Mapping[str, Mapping]
@@ -104,6 +104,7 @@ class Context:
     policy: Policy
     now: datetime
     chosen: set[str] = field(default_factory=set)
+    proven: Mapping[tuple[str, str], list[datetime]] = field(default_factory=dict)
 
     @property
     def stamp(self) -> str:

@@ -459,6 +459,26 @@ def test_the_budget_counts_over_requests_of_the_same_machine():
     assert world.step()["repairs"][0]["rung"] == "reset"  # last week's are forgotten
 
 
+def test_a_fault_that_comes_again_after_each_proof_is_for_people():
+    world = closed({"action": "RESTART_APP"}, bounds=budget.Bounds(per_fault=2))
+    for _time in range(2):
+        world.step()
+        assert world.step()["validations"] or world.phase() == "Validating"
+        world.validated("gpu-1", "Opened")
+        assert world.step()["closed"]
+        world.close("gpu-1", action="RESTART_APP")
+    world.step()
+    (ticket,) = world.step()["tickets"]
+    assert "passed validation for it 2 times" in ticket["why"] and world.gate("gpu-1", "quarantine")
+    world.later(8 * 86400)
+    world.open("gpu-1", "quarantine")
+    world.step()
+    world.close("gpu-1", action="RESTART_APP")  # last week's are forgotten
+    world.step()
+    world.step()
+    assert world.phase() == "Validating"
+
+
 @pytest.mark.parametrize(("machine", "expected"), [("s-gpu-1", ["reboot", "replace"]), ("s-2", ["reboot"] * 4)])
 def test_a_machine_that_joins_anew_under_any_name_brings_its_budget(machine, expected):
     world, name, rungs = closed(), "gpu-1", []
