@@ -24,6 +24,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.jobs import (
     members,
     moments,
     ranks,
+    scheduled,
     shapes,
     topology,
 )
@@ -40,7 +41,7 @@ _INDEX = re.compile(r"-(\d+)-[a-z0-9]{5}$")
 @dataclass(slots=True)
 class Snapshot:
     """What was read in one pass. gates, events, node_events and known: as hardware.Evidence has them. earlier: what
-    history.remember() kept of the attempts."""
+    history.remember() kept of the attempts. pod_events: v1 Events that tell where pods went, see scheduled.py."""
 
     jobs: Iterable[Mapping]
     pods: Iterable[Mapping] = ()
@@ -49,6 +50,7 @@ class Snapshot:
     gates: Mapping[str, list] = field(default_factory=dict)
     events: Iterable[Mapping] = ()
     node_events: Iterable[Mapping] = ()
+    pod_events: Iterable[Mapping] = ()
     known: Mapping[str, Mapping] = field(default_factory=dict)
     earlier: Mapping[str, Mapping] = field(default_factory=dict)
 
@@ -72,6 +74,7 @@ def build(
     spaces = declared.by_name(snapshot.namespaces)
     evidence = hardware.Evidence(snapshot.gates, snapshot.events, snapshot.node_events, snapshot.known)
     fleet = _Fleet(declared.by_name(snapshot.nodes), tuple(domain_labels))
+    went = scheduled.Scheduled(event for event in snapshot.pod_events if isinstance(event, Mapping))
     found = []
     for job in declared.opted_in(jobs, snapshot.namespaces, default_mode):
         meta = shapes.metadata(job)
@@ -79,7 +82,7 @@ def build(
         space = spaces.get(shapes.text(meta.get("namespace")))
         said = declared.read(job, space, default_mode)
         key = "/".join([*(shapes.text(meta.get(part)) for part in ("namespace", "name", "uid")), str(said["number"])])
-        mine = (pods.get(uid, []), below.get(uid, []), snapshot.earlier.get(key))
+        mine = (pods.get(uid, []), below.get(uid, []), snapshot.earlier.get(key), went)
         found.append({"key": key, **_attempt(job, said, mine, fleet, evidence, now, grace)})
     return found
 
@@ -97,7 +100,7 @@ class _Fleet:
 
 
 def _attempt(job: Mapping, said: dict, mine: tuple, fleet: _Fleet, evidence, now: float, grace: float) -> dict:
-    pods, below, earlier = mine
+    pods, below, earlier, went = mine
     meta, status = shapes.metadata(job), shapes.status(job)
     layout = members.Layout(job, below)
     current, older = _newest(pods, layout, shapes.count(status.get("restarts")))
@@ -105,7 +108,9 @@ def _attempt(job: Mapping, said: dict, mine: tuple, fleet: _Fleet, evidence, now
     found = [ranks.read(pod, layout.index(pod), layout.place(pod)[0]) for pod in current]
     missing = _missing(layout, found)
     if end and end["state"] == "failed":
-        found += history.missing_ranks(earlier, found)  # that they are deleted is part of that end
+        # that its other pods are deleted is part of that end
+        found += history.missing_ranks(earlier, found)
+        found += went.ranks(job, below, layout, set(missing) - {rank["index"] for rank in found})
     found.sort(key=lambda rank: (rank["index"] is None, rank["index"] or 0, rank["role"], rank["pod"]))
     nodes = _nodes(found, fleet, now)
     for rank in found:
@@ -182,8 +187,8 @@ def _nodes(found: list[dict], fleet: _Fleet, now: float) -> dict[str, dict]:
     nodes = {}
     for name, at in since.items():
         raw = fleet.raw.get(name)
-        if raw is None and (at is None or now - at < SETTLED):
-            raw = {}  # it may have come after the nodes were read: unknown, not gone
+        if raw is None and (not fleet.raw or at is None or now - at < SETTLED):
+            raw = {}  # no nodes were read, or it may have come after they were: unknown, not gone
         nodes[name] = hardware.node(name, raw, at, fleet.domain(name))
     return nodes
 

@@ -99,19 +99,20 @@ class Layout:
         self._shape_kind = shape.get("kind")
         self._first: dict[str, tuple[int, int]] = {}
         self._starters: set[str] = set()
-        self.indexed = self._kind != "Job" or shapes.spec(job).get("completionMode") == "Indexed"
         self.ranks = self.pods = 0
-        parts = list(shapes.parts(shape))
-        alone = sum(jobs * pods for _name, jobs, pods, _template in parts) == 1
-        for name, jobs, pods, template in parts:
+        self.parts = list(shapes.parts(shape))
+        spec = shapes.spec(job)
+        for name, jobs, pods, template in self.parts:
             self.pods += jobs * pods
-            if shapes.is_trainer(name, template, self._kind):
+            if self._kind == "MPIJob" and spec.get("runLauncherAsWorker") is True:
+                self._first[name.lower()] = (0, pods)  # its operator counts the launcher as the first worker
+                self.ranks += pods
+            elif shapes.is_trainer(name, template, self._kind):
                 self._first[name.lower()] = (self.ranks, pods)
                 self.ranks += jobs * pods
             else:
                 self._starters.add(name.lower())
-        self.indexed = self.indexed or alone
-        self.parts = parts
+        self.indexed = self._kind != "Job" or spec.get("completionMode") == "Indexed" or self.pods == 1
 
     def place(self, pod: Mapping) -> tuple[str, int, int | None]:
         """The third is None for a pod that has no place of its own."""
@@ -133,6 +134,17 @@ class Layout:
         part, job, inside = self.place(pod)
         if inside is None or part in self._starters:
             return None
+        return self._number(part, job, inside)
+
+    def of_job(self, job: Mapping, inside: int) -> tuple[int | None, str]:
+        """(its number of all ranks, part) of a pod with that index in a Job, which is the job itself or one of its."""
+        labels = shapes.labels(job)
+        part = shapes.text(labels.get(f"{_JOBSET}replicatedjob-name")).lower()
+        if part in self._starters:
+            return None, part
+        return self._number(part, shapes.count(labels.get(f"{_JOBSET}job-index")), inside), part
+
+    def _number(self, part: str, job: int, inside: int) -> int | None:
         if part not in self._first:
             return inside if not part else None
         first, pods = self._first[part]

@@ -8,7 +8,7 @@ import random
 import time
 
 import pytest
-from ansible_collections.goodput.fleet.plugins.module_utils.jobs import attempt
+from ansible_collections.goodput.fleet.plugins.module_utils.jobs import attempt, scheduled
 from ansible_collections.goodput.fleet.tests.unit.jobs import raw
 
 NODES = [raw.node(f"gpu-{i}", clique=1 + i // 2) for i in range(4)]
@@ -406,6 +406,66 @@ def test_the_launcher_of_an_mpijob_is_no_rank():
     assert (told["job"]["shape"]["pods"], told["job"]["shape"]["ranks"], told["missing"]) == (3, 2, [])
 
 
+def test_a_launcher_that_works_too_is_rank_0():
+    replicas = {
+        "Launcher": {"replicas": 1, "template": raw.template(8)},
+        "Worker": {"replicas": 2, "template": raw.template(8)},
+    }
+    spec = {"mpiReplicaSpecs": replicas, "runLauncherAsWorker": True}
+    pods = [replica_pod("MPIJob", "mpi", "worker", i, f"gpu-{i}") for i in (1, 2)]
+    pods.append(replica_pod("MPIJob", "mpi", "launcher", 0, "gpu-0"))
+    told = one([raw.custom("MPIJob", "mpi", spec)], pods)
+    assert [(rank["index"], rank["node"]) for rank in told["ranks"]] == [(i, f"gpu-{i}") for i in range(3)]
+    assert (told["job"]["shape"]["ranks"], told["missing"]) == (3, [])
+
+
+def test_where_no_nodes_were_read_none_is_gone():
+    told = one([raw.job()], running(deleted=80), nodes=[])
+    assert (told["state"], told["lostNodes"], told["hardware"]) == ("running", [], {})
+
+
+def assigned(pod, node, when):
+    return {
+        "reason": "Scheduled",
+        "message": f"Successfully assigned ml/{pod} to {node}",
+        "eventTime": raw.at(when),
+        "involvedObject": {"kind": "Pod", "name": pod, "uid": f"u-{pod}"},
+    }
+
+
+def test_where_a_pod_was_that_its_failed_job_has_deleted():
+    events = [
+        assigned("llm-1-aaaaa", "gpu-3", -50),  # of the job of that name before
+        assigned("llm-1-bbbbb", "gpu-0", 5),
+        assigned("llm-1-ccccc", "gpu-1", 9),
+        assigned("llm-0-ddddd", "gpu-3", 9),
+        assigned("other-1-eeeee", "gpu-3", 9),
+        {"reason": "Scheduled", "message": "?"},
+    ]
+    pods = [raw.pod(0, "gpu-0", phase="Failed", state=raw.ended(1))]
+    sick = [raw.event("gpu-1", 90)]
+    told = one([raw.job(pods=2, status=raw.failed("BackoffLimitExceeded"))], pods, pod_events=events, events=sick)
+    assert [(rank["index"], rank["node"], rank["phase"]) for rank in told["ranks"]] == [
+        (0, "gpu-0", "Failed"),
+        (1, "gpu-1", "Gone"),
+    ]
+    assert sorted(told["hardware"]) == ["gpu-1"] and told["missing"] == [1]
+    assert scheduled.namespaces([told]) == []
+    assert scheduled.namespaces([one([raw.job(pods=2, status=raw.failed("BackoffLimitExceeded"))], pods)]) == ["ml"]
+
+
+def test_where_pods_of_a_jobset_were():
+    status = {"conditions": [raw.condition("Failed", "FailedJobs")]}
+    children = jobset_children()
+    for child, (part, index) in zip(children, [("leader", "0"), ("workers", "0"), ("workers", "1")], strict=True):
+        child["metadata"]["labels"] = {
+            "jobset.sigs.k8s.io/replicatedjob-name": part,
+            "jobset.sigs.k8s.io/job-index": index,
+        }
+    told = one([jobset(status), *children], pod_events=[assigned("big-workers-1-1-abcde", "gpu-2", 9)])
+    assert [(rank["index"], rank["role"], rank["node"]) for rank in told["ranks"]] == [(4, "workers", "gpu-2")]
+
+
 def fleet_of_jobs(count, pods, broken=0):
     jobs, found = [], []
     for number in range(count):
@@ -427,6 +487,7 @@ def test_whatever_is_missing_nothing_raises_and_no_pod_goes_to_another_job():
     owners = {pod["metadata"]["name"]: pod["metadata"]["ownerReferences"][0]["name"] for pod in pods}
     nodes = [raw.node(f"gpu-{i}") for i in range(24)]
     events = [raw.event(f"gpu-{i}", 50) for i in range(24)]
+    went = [assigned(f"j000{i}-{i}-abcde", f"gpu-{i}", 5) for i in range(4)]
     for _run in range(300):
         some = [each for each in pods if chance.random() < 0.7]
         told = build(
@@ -434,6 +495,7 @@ def test_whatever_is_missing_nothing_raises_and_no_pod_goes_to_another_job():
             [holes(each, chance) for each in some],
             [holes(each, chance) for each in nodes if chance.random() < 0.7],
             events=[holes(each, chance) for each in events],
+            pod_events=[holes(each, chance) for each in went],
             gates={"gpu-1": [holes(raw.gate(40), chance)]},
         )
         json.dumps(told)
