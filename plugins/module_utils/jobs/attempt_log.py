@@ -120,5 +120,7 @@ class Log:
     hosts: dict[int, str] = field(default_factory=dict)  # by rank
     world: int = 0
     lines: int = 0
+    labels: set[int] = field(default_factory=set)  # ranks that lines say are theirs
     shared: bool = False  # several ranks wrote it, and lines say which
+    own: int | None = None  # the rank of lines that name none
     last_exceptions: dict[int | None, Raised] = field(default_factory=dict)

@@ -36,9 +36,10 @@ CONFIDENCE = {ROOT: 0.85, WEAK: 0.6, MAYBE: 0.5, WATCHED: 0.4, PAST: 0.3, CASCAD
 def classify(sources: Iterable[tuple], table: Table, options: Mapping | None = None) -> dict:
     """The signature of a job's failure, as plain data.
 
-    sources: (rank or None, pod, log) each; a log is a text, bytes, a file, lines, or pieces as they come, also gzip. A log
-    of several ranks names them in its lines. Logs are read one after the other, so that they may be opened lazily: a
-    log may also be a function that gives it, and what that gives is closed.
+    sources: (rank or None, pod, log) each; a log is a text, bytes, a file, lines, or pieces as they come, also gzip. A
+    log of several ranks names them in its lines, and what a program calls itself counts before `rank`. Logs are read
+    one after the other, so that they may be opened lazily: a log may also be a function that gives it, and what that
+    gives is closed.
     options: `exits`, [{rank, exitCode, at}] as the scheduler knows them, signals as negative codes or from 128 on;
     `year`, for times without one; `world`, the number of ranks, which
     only counts where a log holds several.
@@ -185,7 +186,7 @@ def _exits(found: list[Log], attempts: list[Attempt], options: Mapping) -> list[
     ends = []
     for one in given:
         log = logs_of.get(one.get("rank"))
-        rank = None if log is not None and log.shared else one.get("rank")
+        rank = log.own if log is not None else one.get("rank")
         ends.append(Exit(int(one["exitCode"]), rank, None, one.get("host") or "", log.pod if log else ""))
     for log, attempt in zip(found, attempts, strict=True):
         ranks = {(one.host, one.local): one.rank for one in attempt.exits if one.rank is not None}

@@ -171,22 +171,24 @@ class Scan:
         log = self.log
         if not log.ranks and log.rank is None:
             log.ranks |= self.tasks
-        log.shared = len(log.ranks) > 1
+        log.shared = len(log.labels if log.rank is not None else log.ranks) > 1
         if log.rank is None or log.shared:
             return
-        log.ranks.add(log.rank)
+        # what the program calls itself is what others call it
+        log.own = next(iter(log.labels), log.rank)
+        log.ranks.add(log.own)
         for attempt in filter(None, (log.last, log.before)):
             hits = sorted(attempt.hits.values(), key=lambda hit: hit.order)
             attempt.hits = {}
             for hit in hits:
-                hit.rank = log.rank if hit.rank is None else hit.rank
+                hit.rank = log.own if hit.rank is None else hit.rank
                 known = attempt.hits.setdefault((hit.signature.id, hit.rank), hit)
                 if known is not hit:
                     known.count += hit.count
             for left in attempt.exits:
-                left.rank = log.rank if left.rank is None else left.rank
+                left.rank = log.own if left.rank is None else left.rank
         if None in log.last_exceptions:
-            log.last_exceptions.setdefault(log.rank, log.last_exceptions[None])
+            log.last_exceptions.setdefault(log.own, log.last_exceptions[None])
 
     @property
     def attempt(self) -> Attempt:
@@ -244,6 +246,8 @@ class Scan:
         ranks = self.log.ranks if line.sure or line.rank is None else self.tasks
         if rank < WORLD_LIMIT and len(ranks) < 65536:
             ranks.add(rank)
+            if line.sure:
+                self.log.labels.add(rank)
             if line.host:
                 self.log.hosts.setdefault(rank, line.host)
         return rank

@@ -221,6 +221,14 @@ def test_pods_of_several_ranks():
     assert (answer["id"], answer["blame"]["ranks"], answer["blame"]["pods"]) == ("exit139", [], ["train-1"])
 
 
+def test_what_a_program_calls_itself_counts_before_the_number_of_its_pod():
+    logs = {rank: [f"[rank{rank}]: hello", *traceback(None, CLOSED)] for rank in (0, 1, 3)}
+    logs[2] = ["[rank2]: hello", *steps(1, 2)]
+    answer = read(*[(8 * rank, logs[rank]) for rank in range(4)], world=32, exits=[{"rank": 16, "exitCode": 139}])
+    assert (answer["id"], answer["blame"]["ranks"], answer["blame"]["pods"]) == ("exit139", [2], ["train-16"])
+    assert (answer["waiting"], answer["missing"]) == ([0, 1, 3], [2])
+
+
 def test_numbers_before_colons_are_no_ranks_where_ranks_are_named():
     answer = read([*started(2), "7: a list of things", "8: goes on", *watchdog(0), *watchdog(1)])
     assert (answer["blame"]["kind"], answer["missing"]) == ("none", [])
