@@ -488,6 +488,7 @@ def test_whatever_is_missing_nothing_raises_and_no_pod_goes_to_another_job():
     nodes = [raw.node(f"gpu-{i}") for i in range(24)]
     events = [raw.event(f"gpu-{i}", 50) for i in range(24)]
     went = [assigned(f"j000{i}-{i}-abcde", f"gpu-{i}", 5) for i in range(4)]
+    owners.update((f"j000{i}-{i}-abcde", f"j000{i}") for i in range(4))
     for _run in range(300):
         some = [each for each in pods if chance.random() < 0.7]
         told = build(
