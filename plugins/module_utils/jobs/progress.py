@@ -55,7 +55,7 @@ def verdict(
     bounds = {**LIMITS, **{key: value for key, value in (limits or {}).items() if value is not None}}
     points = _last_run(samples)
     began, spoke = moments.of(started), moments.of(last_line_at)
-    usual, gap = _learn(points, step_seconds)
+    usual, slow, gap = _learn(points, step_seconds)
     first, last = (points[0][1], points[-1][1]) if points else (None, None)
     moved = _moved(points)
     told = {
@@ -76,7 +76,7 @@ def verdict(
         return _without_steps(told, is_, now, began, spoke, bounds, previous_step)
     told["silenceSeconds"] = silence = max(0.0, now - moved)
     warm = usual is not None and (len(points) > _FEW or step_seconds is not None)
-    limit = _limit(usual, gap, bounds) if warm else max(bounds["start"], bounds["least"])
+    limit = _limit(slow, gap, bounds) if warm else max(bounds["start"], bounds["least"])
     told["limitSeconds"] = limit
     since = f"step {last} is {_s(silence)} old"
     learnt = f"the limit of {_s(limit)} comes from steps of {_s(usual)}" if warm else "too few steps to learn from"
@@ -173,8 +173,8 @@ def _moved(points: Sequence[tuple[float, int]]) -> float | None:
     return next((at for at, step in points if step == points[-1][1]), None)
 
 
-def _learn(points: Sequence[tuple[float, int]], told: float | None) -> tuple[float | None, float]:
-    """(seconds of a usual step, the longest silence it came back from). The median is not moved by pauses."""
+def _learn(points: Sequence[tuple[float, int]], told: float | None) -> tuple[float | None, float, float]:
+    """(seconds of a usual step, of a slow one, the longest silence it came back from). Pauses do not move a median."""
     moves: list[tuple[float, int]] = []
     before = None
     for at, step in points:
@@ -185,16 +185,17 @@ def _learn(points: Sequence[tuple[float, int]], told: float | None) -> tuple[flo
     learnt = moves[_WARM_UP:] if len(moves) > 2 * _WARM_UP else moves
     if not learnt:
         valid = isinstance(told, (int, float)) and told > 0
-        return (float(told) if valid else None), 0.0
+        usual = float(told) if valid else None
+        return usual, usual or 0.0, 0.0
     times = [seconds / steps for seconds, steps in learnt]
     usual = statistics.median(times)
     spread = statistics.median(abs(each - usual) for each in times)
     longest = max(seconds - (steps - 1) * usual for seconds, steps in learnt)
-    return usual + 3 * spread, longest
+    return usual, usual + 3 * spread, longest
 
 
-def _limit(usual: float, gap: float, bounds: Mapping) -> float:
-    learnt = max(bounds["factor"] * usual, 1.5 * gap)
+def _limit(slow: float, gap: float, bounds: Mapping) -> float:
+    learnt = max(bounds["factor"] * slow, 1.5 * gap)
     return float(min(max(learnt, bounds["least"]), max(bounds["most"], bounds["least"])))
 
 

@@ -53,6 +53,15 @@ def test_slow_steps_at_the_start_and_pauses_do_not_move_the_usual_step():
     assert judged(samples, last)["stepSeconds"] == 10
 
 
+def test_steps_that_vary_make_the_limit_wider_but_not_the_usual_step():
+    found, when = [], 60
+    for step in range(60):
+        when += (100, 140, 180)[step % 3]
+        found.append({"at": raw.at(when), "step": step})
+    told = judged(found, when)
+    assert told["stepSeconds"] == 140 and 1400 < told["limitSeconds"] <= 10 * (140 + 3 * 40)
+
+
 def test_a_pause_that_it_came_back_from_is_no_hang_the_next_time():
     samples, last = steps(60, 10, pauses={20: 900, 40: 900})
     assert judged(samples, last + 950)["hung"] is False
