@@ -33,7 +33,7 @@ def queue_of(job: Mapping) -> dict:
     name = labels.get(KUEUE) or notes.get(KUEUE)  # an annotation in its first releases
     if name:
         return {"kind": "kueue", "name": name, "managed": True}
-    places = [labels, *((template.get("metadata") or {}).get("labels") or {} for _, template in kinds.templates(job))]
+    places = [labels, *((template.get("metadata") or {}).get("labels") or {} for _path, template in kinds.templates(job))]
     for place in places:
         for key in KAI:
             if place.get(key):
