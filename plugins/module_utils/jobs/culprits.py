@@ -83,7 +83,7 @@ def _divisor(attempt: Mapping, wanted: list[int], per_pod: int) -> int | None:
     signature = attempt.get("signature") or {}
     pairs = [] if _collected(attempt) else _pairs(attempt)
     told = {*wanted, *(signature.get("waiting") or ()), *(signature.get("missing") or ())}
-    seen = told | {rank for rank, _ in _pairs(attempt)}
+    seen = told | {rank for rank, _node in _pairs(attempt)}
     indexes = {rank.get("index") for rank in attempt.get("ranks") or ()}
     fits = [
         divisor

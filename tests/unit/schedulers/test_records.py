@@ -94,6 +94,7 @@ def test_who_wrote_later_notices():
         (intents.me(), 0, False),
         ("garbage", 10, True),
     ],
+    ids=["elsewhere", "elsewhere-silent", "dead", "mine", "odd"],  # process ids are others in each worker
 )
 def test_an_intent_is_held_by_a_run_that_may_be_alive(holder, age, held):
     renewed = intents.moment(NOW - timedelta(seconds=age))
