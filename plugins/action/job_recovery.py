@@ -46,7 +46,7 @@ class ActionModule(recipe.ActionModule):
 def joined(answers):
     """The results of slices as that of one run: the last word about each attempt."""
     last = answers[-1]
-    for name, key in {**OF_ATTEMPTS, "attempts": lambda one: one["key"]}.items():
+    for name, key in {**OF_ATTEMPTS, "job_attempts": lambda one: one["key"]}.items():
         found = {key(one): one for answer in answers for one in answer.get(name, ())}
         if found:
             last[name] = [found[each] for each in sorted(found)]

@@ -212,7 +212,7 @@ actions:
   returned: when decisions were reached
   type: list
   elements: dict
-attempts:
+job_attempts:
   description:
     - The failed attempts and the ones that followed them, with ranks, nodes, what is known of those nodes, the
       signature of the failure and the lines that decided it.
@@ -472,7 +472,11 @@ class Recovery:
     def act(self, decided: list[dict], attempts: dict[str, dict], entries: list[dict], now: datetime) -> None:
         """Written down first, so that a run that is killed in between has been counted."""
         before = {entry["key"]: entry for entry in entries}
-        due = [one for one in decided if one["spec"]["action"] in kubernetes.ACTIONS]
+        # of jobs that only want advice nothing is planned
+        wanting = {key for key, one in attempts.items() if one["job"]["mode"] == "act"}
+        due = [
+            one for one in decided if one["spec"]["action"] in kubernetes.ACTIONS and one["spec"]["attempt"] in wanting
+        ]
         if self.acts:
             noted = [one for one in decided if _news(one, before.get(one["spec"]["attempt"]), now)]
             wanted = [memory.entry(one, attempts[one["spec"]["attempt"]]) for one in noted]
@@ -643,7 +647,8 @@ class Recovery:
         return {
             "decisions": decisions,
             "actions": [self.actions[key] for key in sorted(self.actions)],
-            "attempts": [self.attempts[key] for key in sorted(self.attempts)],
+            # not `attempts`: a task with `until` has its own there
+            "job_attempts": [self.attempts[key] for key in sorted(self.attempts)],
             "advice": outcome.advice(decisions),
             "lines": outcome.lines(decisions, self.actions),
             "counts": outcome.counts(decisions, self.actions.values()),

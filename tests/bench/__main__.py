@@ -10,6 +10,7 @@ AREAS = {
     "gates": ["signals_parse", "quarantine_decide", "inventory_hosts", "gates_scale"],
     "certification": ["isolation", "training_parse"],
     "lifecycle": ["revalidate_pass", "rollout_plan", "degradation"],
+    "jobs": ["job_logs", "checkpoints_scan", "recovery_pass"],
 }
 
 
