@@ -286,13 +286,19 @@ from ansible_collections.goodput.fleet.plugins.module_utils.jobs import (
     topology,
 )
 from ansible_collections.goodput.fleet.plugins.module_utils.records import durable
-from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import Denied, FleetError, InvalidDocument
+from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import (
+    Denied,
+    FleetError,
+    InvalidDocument,
+    Unavailable,
+)
 from ansible_collections.goodput.fleet.plugins.module_utils.schedulers import intents, journal, kubernetes, listing
 from ansible_collections.goodput.fleet.plugins.module_utils.schedulers.changes import Changes
 from ansible_collections.goodput.fleet.plugins.module_utils.signals import eventlog, given, tables
 
 FAILURES = ["failed", "escalated", "excluded"]
 BETWEEN = 0.5  # seconds between two looks at attempts that are about to run
+CLUSTER = "cluster"
 AT_ONCE = 5.0  # seconds that a watching run waits for pods to go before it looks at other jobs
 
 
@@ -326,10 +332,16 @@ class Recovery:
         due = time.monotonic() + self.params["interval"]
         while time.monotonic() < ends:
             pause = min(due, ends) - time.monotonic()
-            if changes.wait(max(0.0, min(pause, BETWEEN) if self.pending else pause)) or time.monotonic() >= due:
-                self.look()
-                due = time.monotonic() + self.params["interval"]
-            self.settle(block=False)
+            told = changes.wait(max(0.0, min(pause, BETWEEN) if self.pending else pause))
+            try:
+                if told or time.monotonic() >= due:
+                    due = time.monotonic() + self.params["interval"]
+                    self.look()
+                self.settle(block=False)
+                self.partial.pop(CLUSTER, None)
+            except Unavailable as error:  # it may be back before the time is over
+                self.partial[CLUSTER] = [f"the last pass came to no end: {error}"]
+                due = time.monotonic() + AT_ONCE
         changes.close()
         self.settle(block=True)
 

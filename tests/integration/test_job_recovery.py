@@ -65,18 +65,38 @@ def fleet(show) -> Iterator[EmbeddedCluster]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def account(fleet: EmbeddedCluster) -> Path:
+    """A kubeconfig with the rights that gitops/rbac grants for this, bound to one namespace, and no others."""
+    rbac = "/apis/rbac.authorization.k8s.io/v1"
+    items = yaml.safe_load((ROOT / "gitops/rbac/recover_jobs.yaml").read_text())["items"]
+    roles = {(item["kind"], item["metadata"]["name"]): item for item in items}
+    own = roles["Role", "goodput-fleet-recover"]["rules"]
+    names = ("goodput-fleet-recover", "goodput-fleet-recover-out-of-service")
+    everywhere = [rule for name in names for rule in roles["ClusterRole", name]["rules"]]
+    act = roles["ClusterRole", "goodput-fleet-recover-act"]
+    fleet.api.create(f"{rbac}/clusterroles", act)
+    binding = {
+        "metadata": {"name": "recover"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": act["metadata"]["name"]},
+        "subjects": [{"kind": "ServiceAccount", "name": "recover", "namespace": "goodput-fleet"}],
+    }
+    fleet.api.create(f"{rbac}/namespaces/{SPACE}/rolebindings", binding)
+    return fleet.access.service_account("recover", "goodput-fleet", own, everywhere)
+
+
 class Site:
     """The fleet, with jobs of one test's own."""
 
-    def __init__(self, cluster: EmbeddedCluster, folder: Path):
-        self.cluster, self.api, self.folder = cluster, cluster.api, folder
+    def __init__(self, cluster: EmbeddedCluster, folder: Path, account: Path):
+        self.cluster, self.api, self.folder, self.account = cluster, cluster.api, folder, account
         self.jobs: list[str] = []
         self.policy = yaml.safe_load((modules.CATALOG / "recovery/default.yaml").read_text())
         self.policy["spec"]["mode"] = "enforce"
 
     def arguments(self, **options: Any) -> dict:
         return {
-            "kubeconfig": str(self.cluster.kubeconfig),
+            "kubeconfig": str(self.account),
             "catalog": [str(modules.CATALOG)],
             "policy": self.policy,
             "mode": "enforce",
@@ -209,8 +229,8 @@ def _lives(pod: dict) -> bool:
 
 
 @pytest.fixture
-def site(fleet: EmbeddedCluster, tmp_path: Path) -> Iterator[Site]:
-    made = Site(fleet, tmp_path)
+def site(fleet: EmbeddedCluster, account: Path, tmp_path: Path) -> Iterator[Site]:
+    made = Site(fleet, tmp_path, account)
     yield made
     made.clear()
 
