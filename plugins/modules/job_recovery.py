@@ -49,6 +49,15 @@ options:
     description: Jobs that failed longer ago than so many seconds are left as they are.
     type: int
     default: 86400
+  hangs:
+    description:
+      - Whether jobs that run are looked at as well, for whether they still get on. The end of one log of each of them
+        is read, which is a request for each job that asks for recovery at each pass.
+      - How long a silence is a hang follows from the job's own steps, and is seen over several passes. With
+        O(evidence_dir) these may be of several runs, unless in check mode or with O(mode=observe).
+      - The policy says whether a job that hangs may be stopped (C(hang.act)). By default it is only told.
+    type: bool
+    default: false
   events:
     description: C(HealthEvent) documents, as for M(goodput.fleet.node_quarantine).
     type: list
@@ -281,6 +290,8 @@ from ansible_collections.goodput.fleet.plugins.module_utils.jobs import (
     moments,
     outcome,
     policy,
+    progress,
+    pulse,
     resume_point,
     signatures,
     topology,
@@ -387,6 +398,10 @@ class Recovery:
             earlier=self.seen["attempts"],
         )
         built = attempt.build(snapshot, now.timestamp(), self.default_mode())
+        if self.params["hangs"]:
+            running = [one for one in built if one["state"] == "running" and self.mine(one)]
+            with ThreadPoolExecutor(self.params["concurrency"]) as pool:
+                list(pool.map(lambda one: self.pulse(one, now), running))
         self.seen = history.remember(self.seen, built, nodes.values(), now.timestamp())
         if self.keeps and self.params["evidence_dir"]:
             history.save(self.kept, self.seen)
@@ -400,6 +415,25 @@ class Recovery:
         # of the others their state is enough
         keys = {one["key"] for one in failed}
         return [one for one in found if one["key"] in keys or one["state"] not in decide.FAILED]
+
+    def pulse(self, one: dict, now: datetime) -> None:
+        """Whether it still gets on. A log that cannot be read says nothing of that."""
+        rank = pulse.listened_to(one)
+        if rank is None:
+            return
+        path = api_path("v1", "pods", rank["namespace"], rank["pod"], "log")
+        query = {"container": rank["container"], "tailLines": pulse.LINES, "timestamps": "true"}
+        try:
+            tail = b"".join(self.client.stream(path, **query))
+        except FleetError as error:
+            self.partial[one["key"]] = [f"{rank['namespace']}/{rank['pod']}: whether it gets on is not known: {error}"]
+            return
+
+        def steps(lines: list[str]) -> dict:
+            return classify.classify([(rank["index"], rank["pod"], lines)], self.table)["progress"] or {}
+
+        kept = (self.seen["attempts"].get(one["key"]) or {}).get("samples") or ()
+        progress.apply(one, pulse.feel(one, tail, steps, kept, now.timestamp(), self.policy.hang))
 
     def mine(self, one: dict) -> bool:
         """Where neither the job nor its namespace says anything, the policy does."""
@@ -708,6 +742,7 @@ def main() -> None:
             "namespaces": {"type": "list", "elements": "str", "default": []},
             "selector": {"type": "str", "default": ""},
             "since": {"type": "int", "default": 86400},
+            "hangs": {"type": "bool", "default": False},
             "events": {"type": "list", "elements": "dict", "default": []},
             "event_files": {"type": "list", "elements": "path", "default": []},
             "record_dir": {"type": "path"},

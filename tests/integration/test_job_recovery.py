@@ -458,3 +458,30 @@ def test_a_watching_run_acts_when_a_job_fails(site):
     by_number = {one["number"]: one for one in done["job_attempts"]}
     assert len(by_number[1]["nodes"]) == 2, by_number[1]  # also of the pod that was deleted when the job failed
     assert by_number[2]["state"] == "running" and len(by_number[2]["nodes"]) == 2, by_number[2]
+
+
+def test_a_job_that_hangs_is_told_and_stopped_only_where_the_policy_says_so(site):
+    steps = 'for n in 1 2 3 4 5 6 7 8; do echo " iteration $n/ 900 | elapsed time per iteration (ms): 100.0"; done'
+    template = workloads.behaviour_annotations(script=f"#!/bin/sh\n{steps}\nexec sleep 600\n")
+
+    def stalls(body: dict) -> None:
+        body["spec"]["template"]["metadata"]["annotations"] = template
+
+    site.policy["spec"]["hang"] = {"factor": 2, "least": "2s", "most": "3s", "start": "1h"}
+    first = site.job("train", 2, stalls)
+
+    def hung() -> dict | None:
+        done = site.recover(hangs=True)
+        return done if done["decisions"] else None
+
+    told = wait_until(hung, 60, "the hang is seen", pause=1)
+    (spec,) = [one["spec"] for one in told["decisions"]]
+    assert (spec["class"], spec["action"], spec["mode"]) == ("hang", "retry", "advise"), spec
+    assert not told["changed"] and site.live("train")["metadata"]["uid"] == first["metadata"]["uid"]
+    assert site.recover()["decisions"] == []  # who does not ask is not told
+
+    site.policy["spec"]["hang"]["act"] = True
+    done = site.recover(hangs=True)
+    (action,) = done["actions"]
+    # not at once: it has to be sure that the old attempt is gone
+    assert done["decisions"][0]["spec"]["mode"] == "act" and action["status"] in ("waiting", "done"), done["lines"]
