@@ -226,7 +226,8 @@ def lines(found: Mapping) -> list[str]:
         "conflicts": lambda one: f"CONFLICT: {one['why']}",
         "failures": lambda one: f"FAILED: {one['why']}",
     }
-    told = [f"{one['node']}: {say(one)}" for name, say in words.items() for one in found[name]]
+    told = [f"{name}: a repair begins" for name in found["created"]]
+    told += [f"{one['node']}: {say(one)}" for name, say in words.items() for one in found[name]]
     return told + [f"{one['request']}: no attempt {one['key']}" for one in found["unknown_outcomes"]]
 
 
