@@ -46,6 +46,7 @@ CHUNK = 500  # nodes that one request of ours names: its status has to fit into 
 _NEVER = "~"  # after every time
 SHOWN = 5  # nodes that a line names
 EXCUSES = 5  # attempts of a node that cost none: one that boots whenever it is tested would be tested for ever
+ORPHANED = "closed until a pass with adopt_orphans makes a request, or the gate is released"
 MAX_OUT, MAX_OUT_DOMAIN = Bound(10, True), Bound(50, True)
 
 
@@ -491,7 +492,7 @@ class _Pass:
         plan.statuses = {t.name: status for t in plan._tracks if (status := t.status(self.stamp, opening))}
         plan.lines += _grouped(plan.failed, "failed")
         plan.lines += _grouped(plan.gone, "gone")
-        plan.lines += _grouped([{**each, "request": ""} for each in plan.orphans], "closed for good until looked at")
+        plan.lines += _grouped([{**each, "request": ""} for each in plan.orphans], ORPHANED)
         plan.lines += _grouped([each for each in plan.waiting if each["why"]], "waiting")
 
 

@@ -494,6 +494,7 @@ def test_a_gate_without_a_request_is_told_and_adopted_only_when_asked():
     world.hold("validation", "n0", evidence="ticket-12")
     plan = world.once()
     assert [each["node"] for each in plan.orphans] == ["n0"] and not plan.holds and "n0" not in world.open()
+    assert any("n0: closed" in line and "adopt_orphans" in line for line in plan.lines)
     world.run(adopt_orphans=True)
     assert "n0" in world.open()
     assert only_request(world)["spec"]["reason"] == "manual"
