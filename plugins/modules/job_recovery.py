@@ -201,7 +201,7 @@ msg:
   description: What was decided, in one line.
   returned: always
   type: str
-  sample: "enforce: 2 failed attempts, decided 1 restart, 1 giveBack; acted: 1 done"
+  sample: "enforce: 2 failed attempts, decided 1 restart, 1 giveBack; actions: 1 done"
 lines:
   description: The decisions in lines, one for each attempt, with their reasons and what came of them.
   returned: when decisions were reached

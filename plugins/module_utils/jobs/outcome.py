@@ -78,7 +78,7 @@ def message(decisions: list[Mapping], actions: Iterable[Mapping], mode: str, che
     what = ", ".join(f"{number} {action}" for action, number in told["decisions"].items())
     done = ", ".join(f"{number} {status}" for status, number in told["actions"].items())
     verb = "would decide" if check else "decided"
-    return f"{mode}: {len(decisions)} failed attempts, {verb} {what}" + (f"; acted: {done}" if done else "")
+    return f"{mode}: {len(decisions)} failed attempts, {verb} {what}" + (f"; actions: {done}" if done else "")
 
 
 def failures(decisions: Iterable[Mapping], actions: Iterable[Mapping]) -> list[str]:

@@ -60,7 +60,7 @@ def test_counts_failures_and_the_message():
     assert outcome.failures(decisions, actions) == ["escalated", "excluded"]
     assert outcome.failures([], [{"status": "failed"}]) == ["failed"]
     assert outcome.message(decisions, actions, "enforce", False) == (
-        "enforce: 2 failed attempts, decided 1 hold, 1 restart; acted: 1 done"
+        "enforce: 2 failed attempts, decided 1 hold, 1 restart; actions: 1 done"
     )
     assert "no job failed" in outcome.message([], [], "observe", True)
 
