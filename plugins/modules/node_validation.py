@@ -140,6 +140,13 @@ options:
     description: How many nodes are written at a time.
     type: int
     default: 8
+  catalog:
+    description:
+      - Layers of the catalogue that hold the tests, as of M(goodput.fleet.certification). No node is closed for a
+        request with a test that none of them has.
+    type: list
+    elements: str
+    default: [shipped]
 extends_documentation_fragment:
   - goodput.fleet.attributes
   - goodput.fleet.attributes.action_group
@@ -287,12 +294,18 @@ counts:
 
 import json
 import os
+import re
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.goodput.fleet.plugins.module_utils.certification import documents, evidence
+from ansible_collections.goodput.fleet.plugins.module_utils.certification import (
+    catalogue,
+    documents,
+    evidence,
+    feasible,
+)
 from ansible_collections.goodput.fleet.plugins.module_utils.clusters.kubernetes.client import api_path
 from ansible_collections.goodput.fleet.plugins.module_utils.clusters.kubernetes.connection import (
     KUBERNETES_ARGS,
@@ -350,7 +363,9 @@ class Pass:
     def __init__(self, module: AnsibleModule):
         self.module, self.params = module, module.params
         params = self.params
-        self.policy = policy(params)
+        self.tests = catalogue.load_tests(params["catalog"])
+        self.policy = policy(params, self.tests)
+        self.runnable: dict[str, str] = {}  # tests -> what is wrong with them
         self.writes = params["mode"] == "enforce" and not module.check_mode
         self.key = public_key(params["public_key_path"])
         self.client = connect(params, module.no_log_values, threads=params["concurrency"])
@@ -393,13 +408,31 @@ class Pass:
         self.raw = gates.read_nodes(self.client)
         fleet = nodefacts.Fleet(self.raw, self.facts_of)
         docs, problems = self.store.list(requests.KIND)
-        self.docs = {doc["metadata"]["name"]: doc for doc in docs}
         self.report.unreadable = [str(problem) for problem in problems]
-        for name in self.policy.only - self.docs.keys():
-            raise NotFound(f"there is no request {name}", path="only", hint=nearest(name, self.docs))
+        names = {doc["metadata"]["name"] for doc in docs}
+        for name in self.policy.only - names:
+            raise NotFound(f"there is no request {name}", path="only", hint=nearest(name, names))
+        docs = [doc for doc in docs if self.can_be_run(doc)]
+        self.docs = {doc["metadata"]["name"]: doc for doc in docs}
         adopted = self.adopted() if self.policy.new_nodes else ""
         proofs = self.proofs(docs) if params["evidence_dir"] else {}
         return validation.decide(fleet, docs, proofs, self.policy, adopted, now)
+
+    def can_be_run(self, doc: dict) -> bool:
+        """No node is closed for tests that cannot be run. One that has been taken up goes on, and is told of as it
+        fails."""
+        if not requests.is_open(doc) or (doc.get("status") or {}).get("nodes"):
+            return True
+        key = requests.tests_key(doc["spec"])
+        if key not in self.runnable:
+            try:
+                feasible.check(doc["spec"], self.tests)
+                self.runnable[key] = ""
+            except (InvalidDocument, NotFound) as error:
+                self.runnable[key] = str(error)
+        if self.runnable[key]:
+            self.report.unreadable.append(f"request {doc['metadata']['name']}: {self.runnable[key]}")
+        return not self.runnable[key]
 
     def facts_of(self, node: dict) -> dict:
         seen = host(node, pool_taints=self.params["pool_taints"])["facts"]
@@ -562,7 +595,7 @@ def stored(path: str, name: str) -> dict:
     return found if isinstance(found, dict) else {}
 
 
-def policy(params: dict) -> validation.Policy:
+def policy(params: dict, tests: catalogue.Tests) -> validation.Policy:
     for name, least, most in (("retries", 0, 5), ("concurrency", 1, 64), ("settle", 0, 86400), ("wait", 0, 86400)):
         if not least <= params[name] <= most:
             raise InvalidDocument(f"is {params[name]}", path=name, hint=f"from {least} to {most}")
@@ -570,7 +603,7 @@ def policy(params: dict) -> validation.Policy:
         raise InvalidDocument("is empty", path="evidence_dir", hint="the directory of the certifications' evidence")
     new_nodes = params["new_nodes"] and not params["only"]
     if new_nodes or params["adopt_orphans"]:  # what is wrong with the tests must not show when a node joins
-        check_tests(params)
+        check_tests(params, tests)
     return validation.Policy(
         tests=params["tests"],
         options=params["options"],
@@ -589,17 +622,18 @@ def policy(params: dict) -> validation.Policy:
     )
 
 
-def check_tests(params: dict) -> None:
+def check_tests(params: dict, tests: catalogue.Tests) -> None:
     """As requests and certifications read them; what is wrong is told of the options here."""
-    given = (params["tests"], params["options"])
     try:
-        made = requests.make("new-node", [{"name": "any"}], *given, retries=params["retries"])
-        documents.load(batches.certification(made["spec"], {"any": []}))
-    except InvalidDocument as error:
-        places = (("spec.categories", "tests"), ("spec.", ""))
+        made = requests.make(
+            "new-node", [{"name": "any"}], params["tests"], params["options"], retries=params["retries"]
+        )
+        feasible.check(made["spec"], tests)
+    except (InvalidDocument, NotFound) as error:
+        places = (("spec.categories", "tests"), ("categories", "tests"), ("spec.", ""))
         found = error.problems
         for theirs, ours in places:
-            found = [replace(each, file=None, path=each.path.replace(theirs, ours, 1)) for each in found]
+            found = [replace(each, file=None, path=re.sub(f"^{re.escape(theirs)}", ours, each.path)) for each in found]
         raise InvalidDocument(found) from error
 
 
@@ -643,6 +677,7 @@ def main() -> None:
             "require_driver": {"type": "bool", "default": True},
             "not_run": {"type": "list", "elements": "dict", "default": []},
             "pool_taints": {"type": "list", "elements": "str", "default": []},
+            "catalog": {"type": "list", "elements": "str", "default": ["shipped"]},
             "fail_on": {
                 "type": "list",
                 "elements": "str",

@@ -95,6 +95,13 @@ options:
     description: Without O(records_dir), the namespace of the requests.
     type: str
     default: goodput-fleet
+  catalog:
+    description:
+      - Layers of the catalogue that hold the tests, as of M(goodput.fleet.certification). A test that none of them has
+        is refused.
+    type: list
+    elements: str
+    default: [shipped]
 extends_documentation_fragment:
   - goodput.fleet.kubernetes
   - goodput.fleet.attributes
@@ -206,10 +213,11 @@ problems:
   elements: dict
 """
 
+import re
 from dataclasses import replace
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.goodput.fleet.plugins.module_utils.certification import documents as certifications
+from ansible_collections.goodput.fleet.plugins.module_utils.certification import catalogue, feasible
 from ansible_collections.goodput.fleet.plugins.module_utils.clusters.kubernetes.client import api_path
 from ansible_collections.goodput.fleet.plugins.module_utils.clusters.kubernetes.connection import (
     KUBERNETES_ARGS,
@@ -219,7 +227,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.gates import fleet, 
 from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle import affected, nodefacts, requests
 from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle.store import ClusterStore, DirectoryStore
 from ansible_collections.goodput.fleet.plugins.module_utils.records import schema, yamltree
-from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import FleetError, InvalidDocument
+from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import FleetError, InvalidDocument, NotFound
 
 WHERE = ("nodes", "selector", "drift", "topology", "components")
 
@@ -236,9 +244,9 @@ def work(module: AnsibleModule) -> dict:
     if written:
         wanted = [requests.load(params["request"])]
         answer["nodes"] = wanted[0]["spec"]["nodes"]
-        check_tests(wanted[0]["spec"])
+        check_tests(wanted[0]["spec"], params["catalog"])
     else:
-        check_tests({"tests": params["tests"], "options": params["options"] or {}})
+        check_tests({"tests": params["tests"], "options": params["options"]}, params["catalog"])
         report = drift_report(params["drift"])
         nodes = [node for node in client.list(api_path("v1", "nodes")) if fleet.is_gpu_node(node)]
         answer["nodes"] = find(params, client, nodes, report)
@@ -299,18 +307,16 @@ def make(params: dict, nodes: list[dict], report: dict | None) -> list[dict]:
     return requests.make_all(params["reason"], nodes, params["tests"], **options)
 
 
-def check_tests(spec: dict) -> None:
-    """As the certification reads them: what it would refuse is refused now, and not when the nodes are closed."""
-    part = {"target": {"nodeNames": ["any"]}, "categories": spec["tests"], "options": spec.get("options", {})}
-    kind = {"apiVersion": schema.API_VERSION, "kind": "Certification", "metadata": {"name": "tests"}}
+def check_tests(spec: dict, catalog: list[str]) -> None:
+    """What the certification would refuse is refused now, and not when the nodes are closed."""
     try:
-        certifications.load({**kind, "spec": part})
-    except InvalidDocument as error:
+        feasible.check(spec, catalogue.load_tests(catalog))
+    except (InvalidDocument, NotFound) as error:
         # where they stand here
-        places = (("spec.categories", "tests"), ("spec.options", "options"))
+        places = (("spec.categories", "tests"), ("spec.options", "options"), ("categories", "tests"))
         found = error.problems
         for theirs, ours in places:
-            found = [replace(each, file=None, path=each.path.replace(theirs, ours, 1)) for each in found]
+            found = [replace(each, file=None, path=re.sub(f"^{re.escape(theirs)}", ours, each.path)) for each in found]
         raise InvalidDocument(found) from error
 
 
@@ -382,6 +388,7 @@ def main() -> None:
             "again": {"type": "bool", "default": False},
             "records_dir": {"type": "path"},
             "namespace": {"type": "str", "default": "goodput-fleet"},
+            "catalog": {"type": "list", "elements": "str", "default": ["shipped"]},
         },
         required_one_of=[("request", "reason")],
         mutually_exclusive=[("request", name) for name in ("reason", "cause", "tests", "options", *WHERE)],

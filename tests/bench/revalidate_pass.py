@@ -85,6 +85,7 @@ def one_pass(kubeconfig: Path, folder: str) -> tuple[float, dict]:
     """Seconds, and the module's answer. Nodes wait for company all the while."""
     arguments: dict[str, Any] = {
         "kubeconfig": str(kubeconfig),
+        "catalog": [str(ROOT / "gitops/catalog")],
         "mode": "enforce",
         "evidence_dir": folder,
         "settle": 86400,

@@ -260,7 +260,7 @@ def test_a_driver_changed_behind_our_back_is_found_and_asked_for(site):
     drift = modules.run("drift_info", {**access, "lock": str(site.folder / f"{lock}.yaml"), "fail_on": []})
     assert drift["recertify"] == others, drift["msg"]
     asked = {"reason": "changed", "tests": [LEVEL_1], "drift": drift["report"]}
-    made = modules.run("validation_request", {**access, **asked})
+    made = modules.run("validation_request", {**access, **asked, "catalog": [str(modules.CATALOG)]})
     assert not made["failed"] and [each["name"] for each in made["request"]["spec"]["nodes"]] == others, made
     plan = site.plan(lock)
     assert plan["nodes"] == others and plan["pending"] == 2, plan["lines"]

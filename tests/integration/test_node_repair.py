@@ -229,7 +229,10 @@ def test_a_validation_that_fails_goes_one_rung_higher_with_the_node_closed(fleet
     assert fleet.step(outcomes=[said(reboot)], wait=60, poll=1)["verified"]
     # validation takes the second request for the one that counts, and certifies the node for it
     options = {"kubeconfig": str(fleet.cluster.kubeconfig), "mode": "enforce", "evidence_dir": str(tmp_path)}
-    found = modules.run("node_validation", {**options, "settle": 0, "new_nodes": False, "tests": TESTS})
+    found = modules.run(
+        "node_validation",
+        {**options, "catalog": [str(modules.CATALOG)], "settle": 0, "new_nodes": False, "tests": TESTS},
+    )
     (certification,) = found["certifications"]
     assert certification["spec"]["target"]["nodeNames"] == [fleet.node] and not found["orphans"]
 

@@ -93,7 +93,12 @@ class Site:
 
     def arguments(self, target: EmbeddedCluster | ApiProxy | None = None, **options: Any) -> dict:
         kubeconfig = str((target or self.cluster).kubeconfig)
-        base = {"kubeconfig": kubeconfig, "mode": "enforce", "evidence_dir": str(self.folder / "evidence")}
+        base = {
+            "kubeconfig": kubeconfig,
+            "catalog": [str(modules.CATALOG)],
+            "mode": "enforce",
+            "evidence_dir": str(self.folder / "evidence"),
+        }
         return {**base, **PASS, **self.options, **options}
 
     def revalidate(self, target: ApiProxy | None = None, check: bool = False, **options: Any) -> dict:
@@ -125,6 +130,7 @@ class Site:
     def ask(self, *names: str, reason: str = "changed", **options: Any) -> str:
         arguments = {
             "kubeconfig": str(self.cluster.kubeconfig),
+            "catalog": [str(modules.CATALOG)],
             "reason": reason,
             "nodes": list(names),
             "tests": TESTS,
@@ -561,3 +567,29 @@ def test_bad_input_is_one_clear_error(site):
         assert "goodput-lifecycle" in message() and "yesterday" in message()
     finally:
         site.api.patch(ADOPTED, {"data": before}, MERGE_PATCH)
+
+
+@pytest.mark.parametrize(
+    ("test", "words"),
+    [
+        ({"domain": "diagnostics", "variant": "dcgm-level9"}, "no test 'diagnostics/dcgm-level9'"),
+        (
+            {
+                "domain": "communication",
+                "variant": "nccl-all-reduce",
+                "options": {"thresholds": {"busBandwidthGBps": "value => 300"}},
+            },
+            "value => 300",
+        ),
+    ],
+    ids=["no-such-test", "no-bound"],
+)
+def test_no_node_is_closed_for_tests_that_cannot_be_run(site, test, words):
+    (name,) = site.join(1)
+    asked = {"reason": "changed", "nodes": [{"name": name}], "tests": [test]}
+    document = {"apiVersion": "goodput.fleet/v1alpha1", "kind": "ValidationRequest", "metadata": {"name": "odd"}}
+    site.api.create(REQUESTS, {**document, "spec": asked})
+    result = site.revalidate(new_nodes=False, fail_on=[])
+    assert words in "\n".join(result["unreadable"]) and site.open(name) == [name] and site.gate(name) is None
+    refused = run(node_validation, site.arguments(tests=[test]))
+    assert refused["failed"] and words in refused["msg"] and refused["msg"].startswith("tests"), refused["msg"]

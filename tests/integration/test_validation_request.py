@@ -27,7 +27,11 @@ TESTS = [
 def ask(cluster, certification_crds, namespace):
     def run(check: bool = False, kubeconfig: Path | None = None, apart: bool = False, **options) -> dict:
         """`apart`: in a process of its own, which takes a second."""
-        access = {"kubeconfig": str(kubeconfig or cluster.kubeconfig), "namespace": namespace}
+        access = {
+            "kubeconfig": str(kubeconfig or cluster.kubeconfig),
+            "namespace": namespace,
+            "catalog": [str(modules.CATALOG)],
+        }
         given = {} if "request" in options else {"reason": "manual", "tests": TESTS}
         arguments = {**access, **given, **options}
         if apart:

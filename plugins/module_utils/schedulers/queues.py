@@ -33,7 +33,8 @@ def queue_of(job: Mapping) -> dict:
     name = labels.get(KUEUE) or notes.get(KUEUE)  # an annotation in its first releases
     if name:
         return {"kind": "kueue", "name": name, "managed": True}
-    places = [labels, *((template.get("metadata") or {}).get("labels") or {} for _path, template in kinds.templates(job))]
+    templates = [template for _path, template in kinds.templates(job)]
+    places = [labels, *((each.get("metadata") or {}).get("labels") or {} for each in templates)]
     for place in places:
         for key in KAI:
             if place.get(key):
