@@ -365,7 +365,8 @@ class Pass:
         params = self.params
         self.tests = catalogue.load_tests(params["catalog"])
         self.policy = policy(params, self.tests)
-        self.runnable: dict[str, str] = {}  # tests -> what is wrong with them
+        self.wrong: dict[str, str] = {}  # tests -> what is wrong with them, if anything
+        self.together: dict[str, int] = {}  # tests -> how many nodes they need at a time
         self.writes = params["mode"] == "enforce" and not module.check_mode
         self.key = public_key(params["public_key_path"])
         self.client = connect(params, module.no_log_values, threads=params["concurrency"])
@@ -413,6 +414,7 @@ class Pass:
         for name in self.policy.only - names:
             raise NotFound(f"there is no request {name}", path="only", hint=nearest(name, names))
         docs = [doc for doc in docs if self.can_be_run(doc)]
+        self.policy = replace(self.policy, together=self.together)
         self.docs = {doc["metadata"]["name"]: doc for doc in docs}
         adopted = self.adopted() if self.policy.new_nodes else ""
         proofs = self.proofs(docs) if params["evidence_dir"] else {}
@@ -421,18 +423,19 @@ class Pass:
     def can_be_run(self, doc: dict) -> bool:
         """No node is closed for tests that cannot be run. One that has been taken up goes on, and is told of as it
         fails."""
-        if not requests.is_open(doc) or (doc.get("status") or {}).get("nodes"):
+        if not requests.is_open(doc):
             return True
         key = requests.tests_key(doc["spec"])
-        if key not in self.runnable:
+        if key not in self.wrong:
             try:
-                feasible.check(doc["spec"], self.tests)
-                self.runnable[key] = ""
+                self.together[key] = feasible.check(doc["spec"], self.tests)
+                self.wrong[key] = ""
             except (InvalidDocument, NotFound) as error:
-                self.runnable[key] = str(error)
-        if self.runnable[key]:
-            self.report.unreadable.append(f"request {doc['metadata']['name']}: {self.runnable[key]}")
-        return not self.runnable[key]
+                self.wrong[key] = str(error)
+        if not self.wrong[key] or (doc.get("status") or {}).get("nodes"):
+            return True
+        self.report.unreadable.append(f"request {doc['metadata']['name']}: {self.wrong[key]}")
+        return False
 
     def facts_of(self, node: dict) -> dict:
         seen = host(node, pool_taints=self.params["pool_taints"])["facts"]

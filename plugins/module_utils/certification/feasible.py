@@ -12,9 +12,13 @@ from ansible_collections.goodput.fleet.plugins.module_utils.certification.plan i
 from ansible_collections.goodput.fleet.plugins.module_utils.records import schema
 
 
-def check(spec: Mapping, tests: catalogue.Tests) -> None:
-    """spec: {tests, options}, as of a ValidationRequest. Raises InvalidDocument, or NotFound where the catalogue has no
-    such test, with every fault; paths begin with spec.categories, spec.options or categories."""
+def check(spec: Mapping, tests: catalogue.Tests) -> int:
+    """How many nodes they need at a time. spec: {tests, options}, as of a ValidationRequest.
+
+    Raises InvalidDocument, or NotFound where the catalogue has no such test, with every fault; paths begin with
+    spec.categories, spec.options or categories.
+    """
     part = {"target": {"nodeNames": ["any"]}, "categories": spec["tests"], "options": spec.get("options") or {}}
     document = {"apiVersion": schema.API_VERSION, "kind": "Certification", "metadata": {"name": "tests"}, "spec": part}
-    Planner(documents.load(document)["certification"], tests, [])
+    planner = Planner(documents.load(document)["certification"], tests, [])
+    return max(resolved["minNodes"] for resolved in planner.resolved.values())

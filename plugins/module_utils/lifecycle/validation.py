@@ -54,7 +54,7 @@ MAX_OUT, MAX_OUT_DOMAIN = Bound(10, True), Bound(50, True)
 class Policy:
     """`tests`, `options`, `retries`: of requests that the pass makes. `settle`, `batch_seconds`: how long a node waits
     for the next, and for all company. `only`: names of the requests that are worked on; empty: all. `not_run`: {name
-    of a certification that could not be run: why}."""
+    of a certification that could not be run: why}. `together`: {tests_key: how many nodes its tests need at a time}."""
 
     tests: list
     options: Mapping | None = None
@@ -70,6 +70,7 @@ class Policy:
     only: frozenset[str] = frozenset()
     namespace: str = ""
     not_run: Mapping[str, str] = field(default_factory=dict)
+    together: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -441,7 +442,12 @@ class _Pass:
             elif not busy:
                 for track, entry in waits:
                     groups.setdefault(track.key, {}).setdefault(name, []).append((track, entry))
-        for _key, group in sorted(groups.items()):
+        for key, group in sorted(groups.items()):
+            need = self.policy.together.get(key, 1)
+            if len(group) < need:  # alone they would fail for want of partners, and keep others from coming
+                why = f"its tests need {need} nodes at a time, and {len(group)} can be tested now"
+                self._wait([pair for pairs in group.values() for pair in pairs], why)
+                continue
             wait = self._company(group)
             if wait > 0:
                 self.plan.due = min(wait, self.plan.due if self.plan.due is not None else wait)

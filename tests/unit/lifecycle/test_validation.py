@@ -7,7 +7,7 @@ import random
 from datetime import timedelta
 
 import pytest
-from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle import documents, nodefacts, validation
+from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle import documents, nodefacts, requests, validation
 from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle.rollout_bounds import Bound
 
 from tests.unit.lifecycle.validating import BEGIN, GATE, LATER, OTHER_TESTS, TESTS, Fleet, Killed, raw
@@ -88,6 +88,19 @@ def test_company_is_waited_for_but_not_for_ever():
     world.now += timedelta(seconds=30)
     plan = world.once()
     assert plan.certifications[0]["spec"]["target"]["nodeNames"] == ["n10", "n7", "n8", "n9"]
+
+
+def test_nodes_whose_tests_need_partners_wait_for_them_and_do_not_fail_alone():
+    world = fleet(max_out=Bound(1, False), together={requests.tests_key({"tests": TESTS}): 2})
+    request = world.request("changed", "n0", "n1")
+    for _pass in range(3):
+        plan = world.once()
+        assert plan.certifications == []
+    assert "its tests need 2 nodes at a time, and 1 can be tested now" in [each["why"] for each in plan.waiting]
+    status = world.requests[request["metadata"]["name"]]["status"]
+    assert [node["attempts"] for node in status["nodes"]] == [0, 0]
+    world.policy["max_out"] = Bound(2, False)
+    assert world.once().certifications[0]["spec"]["target"]["nodeNames"] == ["n0", "n1"]
 
 
 def test_nodes_that_need_other_tests_are_another_batch():
