@@ -18,6 +18,7 @@ from datetime import datetime
 HOSTNAME = "kubernetes.io/hostname"
 EXCLUDED, PREFERRED = "goodput.fleet/excluded-nodes", "goodput.fleet/preferred-placement"
 WEIGHT = 50
+WHY = 120  # characters
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -104,7 +105,8 @@ def remembered(job: Mapping) -> tuple[list[dict], list[dict]]:
     An annotation that cannot be read is nothing of ours: then nothing is taken off.
     """
     notes = (job.get("metadata") or {}).get("annotations") or {}
-    excluded = [each for each in _list(notes.get(EXCLUDED)) if isinstance(each.get("hostname"), str)]
+    told = _list(notes.get(EXCLUDED))
+    excluded = [each for each in told if isinstance(each.get("hostname"), str) and isinstance(each.get("node"), str)]
     return excluded, _list(notes.get(PREFERRED))
 
 
@@ -116,8 +118,8 @@ def still_excluded(before: Iterable[Mapping], wanted: Iterable[Mapping], now: da
 
 
 def annotations(excluded: Iterable[Mapping], preferred: Iterable[Mapping]) -> dict[str, str | None]:
-    """What remembered() reads; None for an annotation that is to go."""
-    lists = {EXCLUDED: list(excluded), PREFERRED: list(preferred)}
+    """What remembered() reads; None for an annotation that is to go. All of a job's together may have 256 KiB."""
+    lists = {EXCLUDED: [_short(each) for each in excluded], PREFERRED: list(preferred)}
     return {key: json.dumps(value, separators=(",", ":")) if value else None for key, value in lists.items()}
 
 
@@ -129,6 +131,10 @@ def pinned(template: Mapping, excluded: Mapping[str, str]) -> str:
         if spec.get("nodeName") == name or wanted == hostname:
             return name
     return ""
+
+
+def _short(entry: Mapping) -> dict:
+    return {key: value[:WHY] if key == "why" and isinstance(value, str) else value for key, value in entry.items()}
 
 
 def _requirement(values: list[str]) -> dict:

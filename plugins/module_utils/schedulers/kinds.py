@@ -75,6 +75,14 @@ _SERVERS = (
 )
 _COLLECTORS = ("foregroundDeletion", "orphan")
 _GENERATED_LABELS = ("controller-uid", "batch.kubernetes.io/controller-uid", "job-name", "batch.kubernetes.io/job-name")
+_OPERATORS = {
+    "In": "{key} in ({values})",
+    "NotIn": "{key} notin ({values})",
+    "Exists": "{key}",
+    "DoesNotExist": "!{key}",
+}
+_NOBODY = "goodput.fleet/nobody"  # an empty selector would be everybody's pods
+_RECOVERY = "goodput.fleet/recovery"
 _GENERATED_NOTES = ("batch.kubernetes.io/job-tracking",)
 
 
@@ -119,10 +127,18 @@ def pod_selector(job: Mapping) -> str:
     kind, metadata, spec = kind_of(job), job.get("metadata") or {}, job.get("spec") or {}
     if job["kind"] == "Job":
         if spec.get("manualSelector"):
-            labels = (spec.get("selector") or {}).get("matchLabels") or {}
-            return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+            return _selector(spec.get("selector") or {}) or _NOBODY
         return f"{kind.pod_label}={metadata.get('uid', '')}"
     return f"{kind.pod_label}={metadata.get('name', '')}"
+
+
+def _selector(selector: Mapping) -> str:
+    """A LabelSelector as the text that lists take."""
+    said = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]
+    for each in selector.get("matchExpressions") or ():
+        key, values = each["key"], ",".join(each.get("values") or ())
+        said.append(_OPERATORS[each["operator"]].format(key=key, values=values))
+    return ",".join(said)
 
 
 def expected_pods(job: Mapping) -> int | None:
@@ -137,6 +153,44 @@ def expected_pods(job: Mapping) -> int | None:
     if job["kind"] in _REPLICAS:
         return sum(each.get("replicas", 1) for each in (spec.get(_REPLICAS[job["kind"]]) or {}).values())
     return (spec.get("trainer") or {}).get("numNodes")
+
+
+def resize(job: dict, pods: int) -> None:
+    """Give the job so many pods that train. Raises NotCovered where that cannot be told of it."""
+    spec, kind = job.setdefault("spec", {}), job["kind"]
+    if kind == "Job":
+        _set_parallel(spec, pods)
+    elif kind == "TrainJob":
+        spec.setdefault("trainer", {})["numNodes"] = pods
+    elif kind in _REPLICAS:
+        replicas = spec.get(_REPLICAS[kind]) or {}
+        left = pods - ((replicas.get("Master") or {}).get("replicas", 1) if "Master" in replicas else 0)
+        if "Worker" not in replicas or left < 1:
+            raise _fixed(job, pods)
+        replicas["Worker"]["replicas"] = left
+    elif len(_jobs(spec)) == 1:
+        (each,) = _jobs(spec)
+        inner = each.setdefault("template", {}).setdefault("spec", {})
+        jobs, rest = divmod(pods, max(1, _parallel(inner)))
+        if each.get("replicas", 1) == 1:
+            _set_parallel(inner, pods)
+        elif rest or not jobs:
+            raise _fixed(job, pods)
+        else:
+            each["replicas"] = jobs
+    else:
+        raise _fixed(job, pods)
+
+
+def _set_parallel(spec: dict, pods: int) -> None:
+    if spec.get("completionMode") == "Indexed" or spec.get("completions") == spec.get("parallelism", 1):
+        spec["completions"] = pods
+    spec["parallelism"] = pods
+
+
+def _fixed(job: Mapping, pods: int) -> NotCovered:
+    hint = "it takes one group of pods that can have any size"
+    return NotCovered(f"{name_of(job)} cannot be given {pods} pods", code="job-size", hint=hint)
 
 
 def _parallel(spec: Mapping) -> int:
@@ -190,6 +244,16 @@ def next_manifest(job: Mapping) -> dict:
     for _name, template in templates(manifest):
         (template.get("metadata") or {}).pop("creationTimestamp", None)
     return manifest
+
+
+def opted_out(job: Mapping) -> str:
+    """What the job itself says about its recovery, where that is anything but act; "" where nothing or act."""
+    metadata = job.get("metadata") or {}
+    for place in ("annotations", "labels"):
+        said = (metadata.get(place) or {}).get(_RECOVERY)
+        if isinstance(said, str):
+            return "" if said.strip().lower() == "act" else f"the job says {_RECOVERY}: {said[:60]}"
+    return ""
 
 
 def controller(job: Mapping) -> dict | None:

@@ -23,6 +23,8 @@ _KUEUE_VERSIONS = ("v1beta2", "v1beta1")
 _ADMISSION_LABELS = ("kueue.x-k8s.io/podset", "kueue.x-k8s.io/tas", "kueue.x-k8s.io/managed")
 _ADMISSION_NOTES = ("kueue.x-k8s.io/workload",)
 _ADMISSION_GATES = ("kueue.x-k8s.io/topology", "kueue.x-k8s.io/admission")
+_IN_PART = "kueue.x-k8s.io/job-min-parallelism"
+_COMPLETIONS = "kueue.x-k8s.io/job-completions-equal-parallelism"
 _GENERATED_GROUP = re.compile(r"pg-.*-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(-.*)?")
 
 
@@ -42,15 +44,15 @@ def queue_of(job: Mapping) -> dict:
     return {"kind": "none", "name": "", "managed": False}
 
 
-def workload_templates(client, job: Mapping) -> dict[str, dict]:
-    """The pod templates as they were before Kueue admitted the job, by name of pod set; {} where it keeps none."""
+def workload_templates(client, job: Mapping) -> dict[str, Mapping]:
+    """{name: {template, count}} of the pod sets as they were before Kueue admitted the job; {} where it keeps none."""
     metadata = job["metadata"]
     for version in _KUEUE_VERSIONS:
         path = f"/apis/kueue.x-k8s.io/{version}/namespaces/{metadata['namespace']}/workloads"
         try:
             for workload in client.list(path, labelSelector=f"{_KUEUE_UID}={metadata['uid']}"):
                 sets = (workload.get("spec") or {}).get("podSets") or ()
-                return {each.get("name") or "main": each.get("template") or {} for each in sets}
+                return {each.get("name") or "main": each for each in sets}
             return {}
         except NotFound:
             continue
@@ -74,10 +76,20 @@ def undo_admission(manifest: dict, originals: Mapping[str, Mapping]) -> None:
         before = originals.get(name or "main") or originals.get(name.lower())
         if before:
             for field in ("nodeSelector", "tolerations"):
-                spec[field] = (before.get("spec") or {}).get(field)
+                spec[field] = ((before.get("template") or {}).get("spec") or {}).get(field)
+            _whole(manifest, before.get("count"))
         for field in ("schedulingGates", "nodeSelector", "tolerations"):
             if not spec.get(field):
                 spec.pop(field, None)
+
+
+def _whole(manifest: dict, count: object) -> None:
+    """A job that was admitted in part asks for all of its pods again."""
+    notes = manifest["metadata"].get("annotations") or {}
+    if manifest["kind"] == "Job" and notes.get(_IN_PART) and isinstance(count, int):
+        manifest["spec"]["parallelism"] = count
+        if notes.get(_COMPLETIONS) == "true":
+            manifest["spec"]["completions"] = count
 
 
 def _drop(place: dict, field: str, keys) -> None:

@@ -28,7 +28,6 @@ RENEW = 2.0  # seconds after which a run may have to say that it is alive, howev
 CONFLICTS = 20  # times that somebody else may be quicker
 FAILURES = 3  # times that an answer may be lost where the client itself may not ask again
 FOREGROUND = "foregroundDeletion"
-RECOVERY = "goodput.fleet/recovery"
 SUCCEEDED = "the job has succeeded meanwhile"
 
 
@@ -220,11 +219,12 @@ class Replacement:
 
     def _others_will(self, job: Mapping, marked: bool) -> str:
         """What a person decided about the job since the intent was written."""
-        it, notes = self.intent, job["metadata"].get("annotations") or {}
+        it = self.intent
         if job["metadata"].get("generation") != it["generation"]:
             return "somebody changed the job"
-        if notes.get(RECOVERY) in ("off", "advise"):
-            return f"the job says {RECOVERY}: {notes[RECOVERY]}"
+        said = kinds.opted_out(job)
+        if said:
+            return said
         end = kinds.ended(job)
         if end and end["state"] == "succeeded":
             return SUCCEEDED

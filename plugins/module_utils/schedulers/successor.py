@@ -31,9 +31,11 @@ class Placement:
 
 
 def number_of(job: Mapping) -> int:
-    """The attempt that the job says it is; 1 where it says nothing."""
-    text = str(((job.get("metadata") or {}).get("annotations") or {}).get(ATTEMPT) or "")
-    return int(text) if text.isdigit() and int(text) > 0 else 1
+    """The attempt that the job says it is; 1 where it says nothing that can be read."""
+    metadata = job.get("metadata") or {}
+    told = ((metadata.get(place) or {}).get(ATTEMPT) for place in ("annotations", "labels"))
+    text = next((each for each in told if isinstance(each, str)), "")
+    return max(1, int(text[:9])) if text.isdecimal() else 1
 
 
 def build(
@@ -45,15 +47,19 @@ def build(
     env: Mapping[str, str] | None = None,
     originals: Mapping[str, Mapping] | None = None,
     job_set: Mapping | None = None,
+    pods: int | None = None,
 ) -> dict:
     """The body to create. `number`: of the attempt that is over. `env`: set in every container. `originals`: as
     queues.workload_templates(). `job_set`: what a TrainJob's pods are made from (a JobSet, or its runtime's template).
+    `pods`: how many are to train, where that is another number than before.
 
     Raises InvalidDocument where the job insists on an excluded node, or env has a name that is none; NotCovered for a
-    TrainJob whose pods cannot be told.
+    TrainJob whose pods cannot be told, and for a job whose size is fixed.
     """
     manifest = kinds.next_manifest(job)
     queues.undo_admission(manifest, originals or {})
+    if pods is not None:
+        kinds.resize(manifest, pods)
     replace(manifest, job, number, placement, intent=intent, env=env, job_set=job_set)
     metadata = manifest["metadata"]
     metadata["finalizers"] = [each for each in metadata.get("finalizers") or () if each != FINALIZER] + [FINALIZER]

@@ -144,3 +144,22 @@ def test_annotations_are_read_back():
     job = {"metadata": {"annotations": affinity.annotations(entries, terms_)}}
     assert affinity.remembered(job) == (entries, terms_)
     assert affinity.annotations([], []) == {affinity.EXCLUDED: None, affinity.PREFERRED: None}
+
+
+@pytest.mark.parametrize(
+    "text", ['[{"hostname": "a"}]', '[{"node": ["a"], "hostname": "a"}]', '[{"node": {}, "hostname": "a"}]', "[" * 9999]
+)
+def test_a_forged_note_excludes_nobody_and_breaks_nothing(text):
+    job = {"metadata": {"annotations": {affinity.EXCLUDED: text}}}
+    assert affinity.remembered(job)[0] == []
+
+
+def test_what_is_noted_of_hundreds_of_nodes_leaves_room_for_other_annotations():
+    names = [f"gpu-{number:04d}.cluster.example" for number in range(512)]
+    many = [
+        {"node": name, "hostname": name, "uid": "1d0f6901-8288-4893-9462-63f57ed047a7", "why": "x" * 512, "until": ""}
+        for name in names
+    ]
+    notes = affinity.annotations(many, [])
+    assert len(notes[affinity.EXCLUDED]) < 256 * 1024 * 0.7
+    assert [each["node"] for each in affinity.remembered({"metadata": {"annotations": notes}})[0]] == names

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 
 import pytest
+from ansible_collections.goodput.fleet.plugins.module_utils.jobs import declared
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import InvalidDocument, NotCovered
 from ansible_collections.goodput.fleet.plugins.module_utils.schedulers import affinity, kinds, queues, successor
 
@@ -84,6 +85,46 @@ def test_labels_that_only_look_generated_and_selectors_by_hand_stay():
     assert kinds.pod_selector(job) == "job=mine"
 
 
+@pytest.mark.parametrize(
+    ("selector", "text"),
+    [
+        ({"matchExpressions": [{"key": "run", "operator": "In", "values": ["a", "b"]}]}, "run in (a,b)"),
+        (
+            {
+                "matchLabels": {"job": "mine"},
+                "matchExpressions": [
+                    {"key": "old", "operator": "DoesNotExist"},
+                    {"key": "x", "operator": "Exists"},
+                    {"key": "y", "operator": "NotIn", "values": ["c"]},
+                ],
+            },
+            "job=mine,!old,x,y notin (c)",
+        ),
+        ({}, "goodput.fleet/nobody"),
+    ],
+)
+def test_a_selector_by_hand_selects_its_pods_and_never_everybodys(selector, text):
+    assert kinds.pod_selector(live(manualSelector=True, selector=selector)) == text
+
+
+@pytest.mark.parametrize(
+    ("place", "said", "out"),
+    [
+        ("annotations", "act", False),
+        ("annotations", " Act", False),
+        ("annotations", "OFF", True),
+        ("annotations", "advise", True),
+        ("annotations", "pause", True),
+        ("labels", "off", True),
+        ("labels", "act", False),
+        ("annotations", None, False),
+    ],
+)
+def test_a_job_that_says_anything_but_act_is_let_be(place, said, out):
+    job = {"metadata": {place: {"goodput.fleet/recovery": said} if said else {}}}
+    assert bool(kinds.opted_out(job)) is out
+
+
 def test_the_attempt_after_the_next_takes_off_what_the_last_one_excluded():
     first = successor.build(live(), 1, OUT, intent="x")
     first["metadata"]["uid"] = OTHER
@@ -108,9 +149,16 @@ def test_a_name_that_is_no_variables_is_told(name):
         successor.build(live(), 1, OUT, intent="x", env={name: "/c"})
 
 
-@pytest.mark.parametrize(("text", "number"), [("", 1), ("4", 4), ("0", 1), ("-2", 1), ("many", 1)])
+@pytest.mark.parametrize(("text", "number"), [("", 1), ("4", 4), ("0", 1), ("-2", 1), ("many", 1), ("²", 1)])
 def test_the_number_of_an_attempt(text, number):
     assert successor.number_of({"metadata": {"annotations": {successor.ATTEMPT: text}}}) == number
+    assert successor.number_of({"metadata": {"labels": {successor.ATTEMPT: text}}}) == number
+    assert declared.read({"metadata": {"annotations": {successor.ATTEMPT: text}}}, None)["number"] == number
+
+
+def test_a_number_of_thousands_of_digits_is_cut_alike_by_who_reads_and_who_writes():
+    job = {"metadata": {"annotations": {successor.ATTEMPT: "7" * 5000}}}
+    assert successor.number_of(job) == declared.read(job, None)["number"] == 777777777
 
 
 RACKS = {
@@ -189,13 +237,23 @@ def test_what_kueue_put_in_is_out_and_the_job_waits_for_it_again():
         },
     }
     job = queued({queues.KUEUE: "team-a"}, **template)
-    originals = {"main": {"spec": {"nodeSelector": {"os": "linux"}}}}
+    originals = {"main": {"count": 2, "template": {"spec": {"nodeSelector": {"os": "linux"}}}}}
     made = successor.build(job, 1, successor.Placement(), intent="x", originals=originals)
     assert made["spec"]["suspend"] is True and made["metadata"]["labels"] == {queues.KUEUE: "team-a"}
     pods = made["spec"]["template"]
     assert pods["metadata"]["labels"] == {"app": "x"}
     assert pods["metadata"]["annotations"] == {"kueue.x-k8s.io/podset-preferred-topology": "rack"}
     assert pods["spec"] == {"nodeSelector": {"os": "linux"}, "schedulingGates": [{"name": "mine"}]}
+
+
+@pytest.mark.parametrize(("equal", "completions"), [("true", 8), (None, 2)])
+def test_a_job_that_kueue_admitted_in_part_asks_for_all_of_its_pods_again(equal, completions):
+    job = queued({queues.KUEUE: "team-a"})
+    job["metadata"]["annotations"] |= {"kueue.x-k8s.io/job-min-parallelism": "2"}
+    if equal:
+        job["metadata"]["annotations"]["kueue.x-k8s.io/job-completions-equal-parallelism"] = equal
+    made = successor.build(job, 1, successor.Placement(), intent="x", originals={"main": {"count": 8}})
+    assert (made["spec"]["parallelism"], made["spec"]["completions"]) == (8, completions)
 
 
 @pytest.mark.parametrize(
@@ -268,3 +326,55 @@ def test_what_each_kind_says_of_itself(kind, spec, pods, retries, selector):
     end = "Failed" if kind != "JobSet" else "Completed"
     job["status"] = {"conditions": [{"type": end, "status": "True", "lastTransitionTime": "2026-03-06T09:00:00Z"}]}
     assert kinds.ended(job)["state"] == ("succeeded" if kind == "JobSet" else "failed")
+
+
+def jobs_of(*groups: tuple) -> dict:
+    """A JobSet's spec; each group is (jobs, pods of each)."""
+    told = [
+        {"name": f"g{number}", "replicas": jobs, "template": {"spec": {"parallelism": pods, "completions": pods}}}
+        for number, (jobs, pods) in enumerate(groups)
+    ]
+    return {"replicatedJobs": told}
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "pods"),
+    [
+        ("Job", {"parallelism": 8, "completions": 8, "completionMode": "Indexed"}, 6),
+        ("JobSet", jobs_of((1, 8)), 6),
+        ("JobSet", jobs_of((4, 2)), 6),
+        ("TrainJob", {"trainer": {"numNodes": 8}}, 6),
+        ("PyTorchJob", {"pytorchReplicaSpecs": {"Master": {"replicas": 1}, "Worker": {"replicas": 7}}}, 6),
+        ("PyTorchJob", {"pytorchReplicaSpecs": {"Worker": {"replicas": 8}}}, 6),
+    ],
+)
+def test_fewer_pods_where_a_job_declares_that_they_will_do(kind, spec, pods):
+    job = {**live(), "apiVersion": kinds.KINDS[kind].api_version, "kind": kind, "spec": copy.deepcopy(spec)}
+    assert kinds.expected_pods(successor.build(job, 1, successor.Placement(), intent="x", pods=pods)) == pods
+    assert kinds.expected_pods(job) == 8
+
+
+def test_a_launcher_is_not_counted_among_the_pods_that_train():
+    job = {**live(), "kind": "MPIJob", "spec": {"mpiReplicaSpecs": {"Launcher": {}, "Worker": {"replicas": 8}}}}
+    made = successor.build(job, 1, successor.Placement(), intent="x", pods=6)
+    assert made["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] == 6
+    assert "replicas" not in made["spec"]["mpiReplicaSpecs"]["Launcher"]
+
+
+def test_a_queue_of_work_keeps_what_is_to_be_done():
+    made = successor.build(live(parallelism=4, completions=100), 1, successor.Placement(), intent="x", pods=2)
+    assert (made["spec"]["parallelism"], made["spec"]["completions"]) == (2, 100)
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec"),
+    [
+        ("JobSet", jobs_of((4, 4))),
+        ("JobSet", jobs_of((1, 1), (1, 7))),
+        ("PyTorchJob", {"pytorchReplicaSpecs": {"Master": {"replicas": 6}, "Worker": {"replicas": 2}}}),
+    ],
+)
+def test_a_job_that_cannot_be_made_smaller_is_told_and_not_started_as_it_was(kind, spec):
+    job = {**live(), "kind": kind, "spec": spec}
+    with pytest.raises(NotCovered, match="cannot be given 6 pods"):
+        successor.build(job, 1, successor.Placement(), intent="x", pods=6)
