@@ -262,6 +262,7 @@ policy:
   type: dict
 """
 
+import contextlib
 import json
 import os
 import time
@@ -296,6 +297,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.jobs import (
     signatures,
     topology,
 )
+from ansible_collections.goodput.fleet.plugins.module_utils.lifecycle import nodefacts
 from ansible_collections.goodput.fleet.plugins.module_utils.records import durable
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import (
     Denied,
@@ -375,11 +377,18 @@ class Recovery:
         entries = journal.read(self.client, **self.ledger).entries
         decided = decide.decide(self.policy, found, self.fleet(nodes, used), {"decisions": entries}, now)
         by_key = {one["key"]: one for one in found}
-        decided = [one for one in decided if by_key[one["spec"]["attempt"]]["state"] in decide.FAILED]
+        decided = [one for one in decided if _matters(one, by_key[one["spec"]["attempt"]])]
         self.attempts.update((one["spec"]["attempt"], by_key[one["spec"]["attempt"]]) for one in decided)
         self.decisions.update((one["spec"]["attempt"], one) for one in decided)
         self.act(decided, by_key, entries, now)
         self.write()
+
+    def tidy(self) -> None:
+        """What was done long ago need not be told for ever, in the namespaces that something was done in now."""
+        spaces = {one["intent"]["namespace"] for one in self.actions.values() if one.get("intent")}
+        if self.acts and spaces:
+            with contextlib.suppress(Denied):
+                intents.prune(self.client, sorted(spaces))
 
     def default_mode(self) -> str:
         return "off" if self.policy.undeclared == "off" and not self.policy.namespaces else "advise"
@@ -408,9 +417,10 @@ class Recovery:
         found = [one for one in built if self.mine(one)]
         oldest = now.timestamp() - self.params["since"]
         failed = [one for one in collect.wanted(found) if (moments.of(one["endedAt"]) or now.timestamp()) >= oldest]
-        if not failed:
+        broken = [one for one in found if _on_broken_nodes(one)]
+        if not failed and not broken:
             return []
-        for one in failed:
+        for one in [*failed, *broken]:
             self.evidence(one, pods)
         # of the others their state is enough
         keys = {one["key"] for one in failed}
@@ -495,7 +505,9 @@ class Recovery:
             gates, gpus = gate.read(node["metadata"].get("annotations")), listing.allocatable(node)
             closed = gates or (node.get("spec") or {}).get("unschedulable")
             closed = closed or any(each["holds"] for each in external(node, gates, ()))
+            certified = nodefacts.record((node["metadata"].get("annotations") or {}).get(nodefacts.CERTIFIED))
             facts[name] = {
+                "certifiedAt": certified.get("at") if certified.get("uid") == node["metadata"]["uid"] else None,
                 "uid": node["metadata"]["uid"],
                 "domain": topology.domain(node["metadata"].get("labels")),
                 "gpus": gpus,
@@ -723,6 +735,18 @@ def _domains(prefer: list[str]) -> tuple[str, list[str]]:
     return label, [each.partition("=")[2] for each in prefer if each.partition("=")[0] == label]
 
 
+def _matters(decision: dict, one: dict) -> bool:
+    """Of jobs that run, only what is to be done about them."""
+    return one["state"] in decide.FAILED or decision["spec"]["action"] != "none"
+
+
+def _on_broken_nodes(one: dict) -> bool:
+    """Whether it still runs although one of its nodes broke under it, so that it may be waiting for ever."""
+    if one["state"] != "running" or one["job"]["mode"] not in ("act", "advise"):
+        return False
+    return any(each["fatal"] and not each.get("before") for told in one["hardware"].values() for each in told)
+
+
 def _news(decision: dict, before: dict | None, now: datetime) -> bool:
     """Whether it is to be written down: what was decided anew, but no restart whose time has not come."""
     spec = decision["spec"]
@@ -768,6 +792,7 @@ def main() -> None:
         _check(params)
         recovery = Recovery(module)
         recovery.run()
+        recovery.tidy()
     except FleetError as error:
         module.fail_json(**error.as_result())
     answer = recovery.answer()

@@ -271,7 +271,8 @@ def _intent(client, spec: Mapping, attempt: Mapping, job: dict, name: str, resum
         job_set=_job_set(client, job),
     )
     in_place = job["kind"] == "Job" and not (kinds.ended(job) or env or queue["managed"])
-    in_place = in_place and not (job.get("status") or {}).get("succeeded")  # those would not run again
+    status = job.get("status") or {}
+    in_place = in_place and not (status.get("succeeded") or status.get("failedIndexes"))  # those would not run again
     metadata = job["metadata"]
     return {
         "name": name,
