@@ -305,6 +305,8 @@ def _job(job: Mapping, below: list, said: dict, layout: members.Layout, found: l
             "completionMode": shapes.text(shapes.spec(job).get("completionMode")) if kind == "Job" else "",
         },
         "suspended": shapes.suspended(job),
+        # those of its pods whose work is done: another attempt does it again
+        "succeeded": shapes.count(shapes.status(job).get("succeeded")) if kind == "Job" else 0,
         "restarts": _restarts(job, below, found, older, layout),
         "neverTouch": said["neverTouch"],
         "neverTouchWhy": said["neverTouchWhy"],

@@ -73,7 +73,7 @@ def same(entries: Sequence[Entry], attempt: Mapping) -> int:
     fault = memory.fault_of(attempt)
     if not fault:
         return 0
-    image = attempt["job"].get("image") or ""
+    image = memory.image_of(attempt)
     saved, step = memory.checkpoint_of(attempt), memory.step_of(attempt)
     count = 0
     for entry in entries:
@@ -99,13 +99,14 @@ class Everybody:
         self.used = len(self._at)
 
     def take(self, key: str) -> bool:
-        """An attempt that was let through before needs no second place."""
-        if key in self._known:
-            return True
-        if self.used >= self.within.max:
+        if self.spent(key):
             return False
-        self.used += 1
+        self.used += key not in self._known
         return True
+
+    def spent(self, key: str) -> bool:
+        """Whether nothing is left for it. An attempt that was let through before needs no second place."""
+        return key not in self._known and self.used >= self.within.max
 
     def again(self) -> float:
         """When the next place is free, at the latest."""

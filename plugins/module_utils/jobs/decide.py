@@ -40,6 +40,7 @@ KIND = "RecoveryDecision"
 FAILED = ("failed", "lost", "hung")
 QUIET = ("row-0", "row-1", "row-9")  # where nothing is said about nodes
 _JOB = ("apiVersion", "kind", "namespace", "name", "uid", "resourceVersion", "user", "image")
+_LONGEST = {"image": 1024}  # characters
 BLAMELESS = ("user-code", "preemption")
 PREFERRED = 8  # domains named at most
 _SETS_RESUME = (*memory.RESTARTS, "requeue", "hold")
@@ -141,7 +142,7 @@ def _document(case: Case, passed: Passed, gates: blast.Gates) -> dict:
             "attempt": attempt["key"],
             "job": {
                 **{"kind": "", "namespace": "", "name": "", "uid": ""},
-                **{key: str(case.job[key]) for key in _JOB if case.job.get(key) is not None},
+                **{key: str(case.job[key])[: _LONGEST.get(key, 253)] for key in _JOB if case.job.get(key) is not None},
             },
             "action": verdict.action,
             "escalate": verdict.escalate,

@@ -24,6 +24,7 @@ RESUME_ENV = f"{PREFIX}recovery-resume-env"
 NUMBER = f"{PREFIX}attempt"
 PREVIOUS = f"{PREFIX}previous-attempt"
 USER = f"{PREFIX}user"
+PATH, NAME = 4096, 253  # characters
 MODES = ("act", "advise", "off")
 _USERS = (USER, "user")
 _RANGE = re.compile(r"\s*(\d{1,6})\s*[-:]\s*(\d{1,6})\s*")
@@ -81,6 +82,9 @@ def read(job: Mapping, namespace: Mapping | None, default: str = "off") -> dict:
     if " is " in where:
         problems.append(where)
     path = _either(job, namespace, CHECKPOINT).strip()
+    if len(path) > PATH:
+        problems.append(f"{CHECKPOINT} has {len(path)} characters, more than the {PATH} of a path")
+        path = ""
     why = _untouchable(job, word)
     return {
         "mode": word,
@@ -91,7 +95,7 @@ def read(job: Mapping, namespace: Mapping | None, default: str = "off") -> dict:
         "resumeEnv": _env(_either(job, namespace, RESUME_ENV), problems),
         "neverTouch": bool(why),
         "neverTouchWhy": why,
-        "user": next((said for key in _USERS if (said := _said(job, key))), "")
+        "user": next((said for key in _USERS if (said := _said(job, key))), "")[:NAME]
         or shapes.text(shapes.metadata(job).get("namespace")),
         "queue": queue(job),
         "number": _number(_said(job, NUMBER), problems),

@@ -14,6 +14,8 @@ from ansible_collections.goodput.fleet.plugins.module_utils.jobs.policy import P
 
 # pods end so when somebody else wants the node or its capacity: not the job's fault, and not the node's
 DISRUPTIONS = ("PreemptionByScheduler", "EvictionByEvictionAPI", "DeletionByTaintManager", "DeletionByPodGC")
+OF_NODES = ("DeletionByTaintManager", "DeletionByPodGC")  # pods of a node that is lost
+SHUT_DOWN = ("Terminated", "NodeShutdown", "Shutdown")  # of a pod
 PREEMPTED = ("Preempted", "PREEMPTED", "Evicted", "NodeMaintenance", "Drained", "Requeued")
 TIME_LIMITS = ("DeadlineExceeded", "TIMEOUT", "TimeLimit", "DEADLINE")
 CANCELLED = ("Cancelled", "CANCELLED", "Deleted", "UserCancelled")
@@ -74,7 +76,7 @@ def look(policy: Policy, attempt: Mapping, nodes: Mapping[str, Mapping]) -> Look
     seen.oom = any(rank.get("reason") == "OOMKilled" for rank in ranks) or any(map(_OOM.search, texts))
     seen.mismatch = any(map(_MISMATCH.search, texts))
     seen.disruption = next(
-        (rank["disruption"] for rank in ranks if rank.get("disruption") in DISRUPTIONS),
+        (rank["disruption"] for rank in ranks if rank.get("disruption") in DISRUPTIONS or _shut_down(rank)),
         attempt.get("reason") if attempt.get("reason") in PREEMPTED else "",
     )
     seen.lingering = sorted(
@@ -131,7 +133,10 @@ def _lost(seen: Look, attempt: Mapping, nodes: Mapping[str, Mapping]) -> None:
     """The scheduler says that a node was lost: those that do not answer. A clock alone does not make them broken."""
     if attempt.get("state") != "lost" and attempt.get("reason") not in LOST:
         return
-    for node in attempt.get("lostNodes") or attempt.get("nodes") or ():
+    taken = sorted(
+        {rank.get("node") or "" for rank in attempt.get("ranks") or () if rank.get("disruption") in OF_NODES}
+    )
+    for node in attempt.get("lostNodes") or taken or attempt.get("nodes") or ():
         facts = nodes.get(node)
         if node in seen.fatal or node in seen.gone:
             continue
@@ -139,6 +144,11 @@ def _lost(seen: Look, attempt: Mapping, nodes: Mapping[str, Mapping]) -> None:
             seen.gone[node] = "the node is lost, and not among the nodes that are known"
         elif facts and facts.get("ready") in ("Unknown", "False"):
             seen.gone[node] = f"the node does not answer (Ready is {facts['ready']})"
+
+
+def _shut_down(rank: Mapping) -> bool:
+    """By a node that was told to go; what a node ends for want of memory or disk has the same disruption."""
+    return rank.get("disruption") == "TerminationByKubelet" and rank.get("reason") in SHUT_DOWN
 
 
 def _lost_nodes(attempt: Mapping) -> set[str]:

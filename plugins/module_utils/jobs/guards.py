@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What may stop a restart that the table asks for, in this order: storage, a lost checkpoint, a bug that comes again,
-used-up budgets, missing capacity, and the budget of all jobs together."""
+used-up budgets, the budget of all jobs together, and missing capacity."""
 
 from __future__ import annotations
 
@@ -51,6 +51,9 @@ def guard(case: Case, verdict: Verdict, shared: Shared) -> Passed:
         per_pod = (case.job.get("shape") or {}).get("gpusPerPod") or 0
         for node, pods in passed.place.take.items():
             shared.taken[node] = shared.taken.get(node, 0) + pods * per_pod
+    done = case.job.get("succeeded") or 0
+    if done:
+        passed.verdict.why.append(f"what its {done} pods that succeeded have done is done again")
     passed.verdict.until = _not_before(case, passed.verdict)
     return passed
 
@@ -133,6 +136,11 @@ def _capacity(case: Case, passed: Passed, shared: Shared) -> None:
     must = {} if verdict.soft else verdict.exclude
     may = {**carried, **({} if verdict.action == "retry" else shared.lemons), **verdict.exclude}
     first = _place(case, may, verdict, shared)
+    if first.fits is False and may.keys() - carried.keys() - verdict.exclude.keys():
+        # rather on a node that is only often blamed than on one that was left out for a reason
+        few = {**carried, **verdict.exclude}
+        second = _place(case, few, verdict, shared)
+        first, may = (second, few) if second.fits is not False else (first, may)
     cost = sum(first.stranded.get(node, 0) for node in verdict.exclude)
     if verdict.soft and verdict.exclude and cost and not _blamed_before(case, verdict):
         verdict.why.append(
@@ -177,6 +185,12 @@ def _too_small(case: Case, passed: Passed) -> None:
     _stop(passed, "hold", "row-18", why, 12)
 
 
+def _spent(case: Case, passed: Passed, shared: Shared) -> None:
+    """Asked before room is looked for, as that is what takes long where a thousand jobs wait."""
+    if shared.everybody.spent(case.attempt["key"]):
+        _everybody(case, passed, shared)
+
+
 def _everybody(case: Case, passed: Passed, shared: Shared) -> None:
     if not shared.everybody.take(case.attempt["key"]):
         use = shared.everybody.use()
@@ -190,6 +204,7 @@ GUARDS: tuple[Callable[[Case, Passed, Shared], None], ...] = (
     _lost_checkpoint,
     _same_bug,
     _budgets,
+    _spent,
     _capacity,
     _everybody,
 )

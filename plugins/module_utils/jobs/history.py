@@ -88,8 +88,26 @@ def _samples(told: Mapping | None, old: Mapping, now: float) -> list[dict]:
 
 
 def _sound(seen: object) -> dict:
-    parts = shapes.mapping(seen)
-    return {part: dict(shapes.mapping(parts.get(part))) for part in ("attempts", "nodes")}
+    """Without what is not as remember() writes it, such as what another version wrote."""
+    attempts, nodes = (shapes.mapping(shapes.mapping(seen).get(part)) for part in ("attempts", "nodes"))
+    return {
+        "attempts": {key: {**one, **_parts(one)} for key, one in attempts.items() if isinstance(one, dict)},
+        "nodes": {name: one for name, one in nodes.items() if isinstance(one, dict)},
+    }
+
+
+def _parts(attempt: Mapping) -> dict:
+    places = attempt.get("ranks")
+    places = places if isinstance(places, list) else []
+    return {
+        "ranks": [one for one in places if isinstance(one, list) and len(one) == len(_PLACE) and _is_place(*one)],
+        "samples": shapes.listed(attempt.get("samples")),
+        "pause": attempt["pause"] if isinstance(attempt.get("pause"), dict) else None,
+    }
+
+
+def _is_place(index: object, *texts: object) -> bool:
+    return (index is None or isinstance(index, int)) and all(isinstance(one, str) for one in texts)
 
 
 def _times(known: Mapping) -> list[float]:

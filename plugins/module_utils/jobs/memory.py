@@ -10,8 +10,9 @@ for failures that are the same to the line; empty where there is none such. `out
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ansible_collections.goodput.fleet.plugins.module_utils.jobs import moments
@@ -23,6 +24,7 @@ UNDONE = ("refused", "planned", "advised")
 # the rule for memory that ran out: the node is looked at for what was left over, and not blamed
 MEMORY = "row-15"
 KEEP = 30 * 86400  # seconds
+IMAGE = 300  # characters
 # a time-out raises the same exception at the same line of the launcher each time; only these are somebody's bug
 BUGS = ("user-code", "unknown", "")
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
@@ -34,6 +36,7 @@ class Entry:
 
     key: str
     number: int | None
+    previous: str  # uid of the job before; empty where that is not known
     job: str
     at: float
     cls: str
@@ -74,12 +77,14 @@ class History:
     def chain(self, attempt: Mapping) -> list[Entry]:
         """The attempts before it of the same submission, oldest first; who submits again starts anew."""
         chain: list[Entry] = []
-        number = attempt.get("number")
+        number, before = attempt.get("number"), attempt.get("previous")
         for entry in reversed(self.of(attempt)):
+            if before and f"/{before}/" not in entry.key:
+                continue  # of a job of another kind that has the same name
             if number is None or entry.number is None or entry.number >= number:
                 break
             chain.append(entry)
-            number = entry.number
+            number, before = entry.number, entry.previous
         return chain[::-1]
 
     def since(self, seconds: float, now: float) -> list[Entry]:
@@ -89,6 +94,11 @@ class History:
 def job_of(attempt: Mapping) -> str:
     job = attempt["job"]
     return f"{job.get('namespace', '')}/{job.get('name', '')}"
+
+
+def image_of(attempt: Mapping) -> str:
+    """As it is remembered: the end of one that is too long, which tells its tag or digest."""
+    return (attempt["job"].get("image") or "")[-IMAGE:]
 
 
 def number_of(key: str) -> int | None:
@@ -161,36 +171,49 @@ def entry(decision: Mapping, attempt: Mapping, outcome: str = "") -> dict:
         "advanced": spec.get("advanced"),
         "fault": fault_of(attempt),
         "user": job.get("user") or "",
-        "image": job.get("image") or "",
+        "image": image_of(attempt),
         "outcome": outcome,
     }
 
 
-def _entry(raw: Mapping, now: float) -> Entry | None:
-    at = moments.of(raw.get("at"))
-    if at is None or not raw.get("key"):
+def _entry(raw: object, now: float) -> Entry | None:
+    """A part that is none of its kind, since a person wrote it there, counts as not known."""
+    raw = raw if isinstance(raw, Mapping) else {}
+    at, key = moments.of(raw.get("at")), raw.get("key")
+    if at is None or not key or not isinstance(key, str):
         return None
-    acted = raw.get("mode", "act") == "act" and (raw.get("outcome") or "") not in UNDONE
+    acted = raw.get("mode", "act") == "act" and raw.get("outcome") not in UNDONE
     return Entry(
-        key=raw["key"],
-        number=number_of(raw["key"]),
-        job=raw.get("job") or "",
+        key=key,
+        number=number_of(key),
+        previous=_text(raw, "previous"),
+        job=_text(raw, "job"),
         at=min(at, now),  # by another clock it may be later
-        cls=raw.get("class") or "",
-        id=raw.get("id") or "",
-        action=raw.get("action") or "none",
+        cls=_text(raw, "class"),
+        id=_text(raw, "id"),
+        action=_text(raw, "action") or "none",
         nodes=_names(raw.get("nodes")),
         blamed=_names(raw.get("blamed")),
         exclude=_names(raw.get("exclude")),
-        step=raw.get("step"),
-        checkpoint=raw.get("checkpointStep"),
-        advanced=raw.get("advanced"),
-        fault=raw.get("fault") or "",
-        image=raw.get("image") or "",
+        step=_step(raw, "step"),
+        checkpoint=_step(raw, "checkpointStep"),
+        advanced=raw.get("advanced") if isinstance(raw.get("advanced"), bool) else None,
+        fault=_text(raw, "fault"),
+        image=_text(raw, "image"),
         acted=acted,
-        order=digest.sha256(raw),
+        order=json.dumps(raw, sort_keys=True, default=str),
     )
 
 
-def _names(names: Iterable[str] | None) -> frozenset[str]:
-    return frozenset(names or ())
+def _names(names: object) -> frozenset[str]:
+    return (
+        frozenset(each for each in names if isinstance(each, str)) if isinstance(names, list | tuple) else frozenset()
+    )
+
+
+def _text(raw: Mapping, part: str) -> str:
+    return raw[part] if isinstance(raw.get(part), str) else ""
+
+
+def _step(raw: Mapping, part: str) -> int | None:
+    return raw[part] if isinstance(raw.get(part), int) and not isinstance(raw[part], bool) else None

@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import datetime
+import math
 import re
 
 _UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
+_LAST = 253402300799
 
 
 def of(time: str | datetime.datetime | None) -> float | None:
@@ -26,8 +28,8 @@ def of(time: str | datetime.datetime | None) -> float | None:
 
 
 def text(seconds: float) -> str:
-    """To the second, never earlier than the moment."""
-    moment = datetime.datetime.fromtimestamp(-(-seconds // 1), datetime.UTC)
+    """To the second, never earlier than the moment; nothing is later than the year 9999."""
+    moment = datetime.datetime.fromtimestamp(min(-(-seconds // 1), _LAST), datetime.UTC)
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -38,6 +40,8 @@ def span(duration: str) -> int:
 
 def spell(seconds: float) -> str:
     """As 1h30m."""
+    if not math.isfinite(seconds):
+        return "an unknown time"
     parts, left = [], int(seconds)
     for unit, size in _UNITS.items():
         count, left = divmod(left, size)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
@@ -39,8 +40,11 @@ def place(
     """
     shape = attempt["job"].get("shape") or {}
     wanted, per_pod = workers(attempt), shape.get("gpusPerPod") or 0
+    own = Counter(
+        rank.get("node") for rank in attempt.get("ranks") or () if rank.get("phase") in ("Running", "Pending")
+    )
     slots = {
-        name: _slots(attempt, name, facts, per_pod, (taken or {}).get(name, 0))
+        name: _slots(attempt, own[name], facts, per_pod, (taken or {}).get(name, 0))
         for name, facts in nodes.items()
         if name not in without and usable(facts)
     }
@@ -74,8 +78,8 @@ def usable(facts: Mapping) -> bool:
     return bool(facts.get("open", True)) and facts.get("ready", "True") == "True" and facts.get("verdict") != "faulty"
 
 
-def _slots(attempt: Mapping, name: str, facts: Mapping, per_pod: int, taken: int) -> int | None:
-    """Pods that fit on the node. None: not known."""
+def _slots(attempt: Mapping, own: int, facts: Mapping, per_pod: int, taken: int) -> int | None:
+    """Pods that fit on the node, of which `own` are there by now. None: not known."""
     if not per_pod:
         return workers(attempt)
     managed = ((attempt["job"].get("queue") or {}).get("managed")) or False
@@ -83,10 +87,6 @@ def _slots(attempt: Mapping, name: str, facts: Mapping, per_pod: int, taken: int
     if free is None:
         return None
     if not managed:
-        own = sum(
-            rank.get("node") == name and rank.get("phase") in ("Running", "Pending")
-            for rank in attempt.get("ranks") or ()
-        )
         free = min(free + own * per_pod, facts.get("gpus") or free + own * per_pod)
     return max(0, free - taken) // per_pod
 

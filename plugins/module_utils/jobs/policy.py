@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import dataclasses
 import fnmatch
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ansible_collections.goodput.fleet.plugins.module_utils.jobs import moments
@@ -157,6 +158,11 @@ def load(source: object, name: str = "policy (inline)") -> Policy:
     document = _document(source, name)
     schema.check(document, KIND)
     spec = document.data["spec"]
+    odd = [path for path, value in _numbers(spec, ("spec",)) if not math.isfinite(value)]
+    if odd:
+        raise InvalidDocument(
+            [document.problem(path, "bad-value", "is no number that can be compared", "such as 1.5") for path in odd]
+        )
     hang = _given(spec, "hang", act=None, factor=None, least=moments.span, most=moments.span, start=moments.span)
     policy = Policy(
         name=document.data["metadata"]["name"],
@@ -238,6 +244,14 @@ def _given(spec: Mapping, section: str, **fields) -> dict:
         ours, read = fields[key] if isinstance(fields[key], tuple) else (key, fields[key])
         found[ours] = read(value) if read else value
     return found
+
+
+def _numbers(data: object, path: tuple) -> Iterator[tuple[tuple, float]]:
+    if isinstance(data, float):
+        yield path, data
+    elif isinstance(data, Mapping | list):
+        for key, value in data.items() if isinstance(data, Mapping) else enumerate(data):
+            yield from _numbers(value, (*path, key))
 
 
 def _within(given: Mapping) -> Within:

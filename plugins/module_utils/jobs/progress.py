@@ -9,6 +9,7 @@ checkpoint, an evaluation, the start) are no hang, and what nobody can tell is u
 
 from __future__ import annotations
 
+import math
 import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -184,7 +185,7 @@ def _learn(points: Sequence[tuple[float, int]], told: float | None) -> tuple[flo
             before = (at, step)
     learnt = moves[_WARM_UP:] if len(moves) > 2 * _WARM_UP else moves
     if not learnt:
-        valid = isinstance(told, (int, float)) and told > 0
+        valid = isinstance(told, (int, float)) and 0 < told < math.inf
         usual = float(told) if valid else None
         return usual, usual or 0.0, 0.0
     times = [seconds / steps for seconds, steps in learnt]

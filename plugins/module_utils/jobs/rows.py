@@ -136,7 +136,10 @@ def row_1(case: Case) -> Verdict | None:
     if job.get("mode") not in ("act", "advise"):
         why = f"the job is not opted in ({job.get('modeFrom') or 'nothing says so'})"
     elif job.get("neverTouch"):
-        why = "the job says that it must never be touched"
+        told = job.get("neverTouchWhy")
+        why = (
+            f"nobody but its owner may start it again: {told}" if told else "the job says that it must never be touched"
+        )
     elif case.superseded:
         why = "there is a newer attempt of the job"
     elif state == "succeeded":

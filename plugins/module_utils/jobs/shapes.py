@@ -53,7 +53,7 @@ def text(value: object) -> str:
 
 def count(value: object, default: int = 0) -> int:
     """A number that is none, or less than nothing, is the default."""
-    if isinstance(value, str) and value.isdecimal():
+    if isinstance(value, str) and value.isdecimal() and len(value) <= 18:
         value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else default
 

@@ -36,7 +36,7 @@ KEEP = timedelta(days=30)
 COUNTED = timedelta(days=1)  # budgets look back that far: these never make room for others
 LIMIT = 900_000  # bytes; a ConfigMap holds 1 MiB
 TEXT = 300  # characters of a text
-ITEMS = 64  # of a list of nodes
+ITEMS = 1024  # of a list of nodes
 ATTEMPTS = 40
 
 Admit = Callable[[list[dict], list[dict]], tuple[list[dict], list[dict]]]
@@ -125,7 +125,8 @@ def _bounded(entry: Mapping) -> dict:
         if isinstance(value, str) and key not in ("key", "at"):
             value = value[:TEXT]
         elif isinstance(value, (list, tuple)):
-            value = [each[:TEXT] if isinstance(each, str) else each for each in value[:ITEMS]]
+            # with a part of them, those of that part would look like what failures have in common
+            value = [each[:TEXT] if isinstance(each, str) else each for each in value] if len(value) <= ITEMS else []
         bounded[key] = value
     return bounded
 
@@ -141,7 +142,9 @@ def _text(entries: list[dict], now: datetime) -> str:
         return text
     room, kept = LIMIT - 2, []
     for entry in sorted(entries, key=_at, reverse=True):
-        room -= len(json.dumps(entry, separators=(",", ":"), ensure_ascii=False).encode()) + 1
+        if _size(entry) > room:
+            entry = {**entry, "nodes": []}  # what budgets count is told without
+        room -= _size(entry)
         if room < 0:
             if _at(entry) > now - COUNTED:
                 hint = "fewer jobs may be acted on per day: lower the policy's budgets"
@@ -151,6 +154,10 @@ def _text(entries: list[dict], now: datetime) -> str:
             break
         kept.append(entry)
     return json.dumps(kept[::-1], separators=(",", ":"), ensure_ascii=False)
+
+
+def _size(entry: Mapping) -> int:
+    return len(json.dumps(entry, separators=(",", ":"), ensure_ascii=False).encode()) + 1
 
 
 def _entries(text: object, where: str) -> list[dict]:

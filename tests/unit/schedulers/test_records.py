@@ -157,9 +157,19 @@ def test_the_oldest_make_room_and_what_budgets_count_does_not(monkeypatch):
 
 def test_entries_are_bounded():
     server = Server()
-    journal.record(server, [entry(1, why="x" * 10_000, nodes=[f"n{number}" for number in range(9999)])], NOW)
-    (kept,) = journal.read(server).entries
-    assert len(kept["why"]) == journal.TEXT and len(kept["nodes"]) == journal.ITEMS
+    names = [f"n{number}" for number in range(journal.ITEMS)]
+    journal.record(server, [entry(1, why="x" * 10_000, nodes=names), entry(2, nodes=[*names, "one more"])], NOW)
+    kept, other = journal.read(server).entries
+    assert len(kept["why"]) == journal.TEXT and kept["nodes"] == names
+    assert other["nodes"] == []  # a part would make those of the part suspects
+
+
+def test_a_day_of_large_jobs_is_counted_even_where_their_nodes_find_no_room():
+    server = Server()
+    names = [f"gpu-node-{number:04d}.cluster.example" for number in range(journal.ITEMS)]
+    journal.record(server, [entry(number, nodes=names) for number in range(100)], NOW)
+    kept = journal.read(server).entries
+    assert len(kept) == 100 and kept[-1]["nodes"] == names and kept[0]["nodes"] == []
 
 
 @pytest.mark.parametrize("wrong", [{}, {"key": 1}, {"key": ""}, {"key": "a", "at": "today"}, {"key": "a", "at": None}])
