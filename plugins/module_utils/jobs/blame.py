@@ -12,7 +12,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.jobs.attempt_log imp
 
 NAMED = 64  # ranks, hosts, pods or devices named at most
 # who did not come to a collective, by those that did
-REPORTS = ("J007", "N001", "N003", "N004", "N005", "N006", "N008", "N017")
+REPORTS = ("J007", "N001", "N003", "N004", "N005", "N006", "N008", "N017", "N050", "N051")
 JOINED = "N002"  # who came, and waits
 LOOPBACK = ("localhost", "127.", "::1", "0.0.0.0")
 
@@ -100,10 +100,12 @@ def of(root: Hit, scene: Scene, found: Culprits) -> dict:
             return _ranks(found, scene)
         return named("peer", set(), hosts, scene) if hosts else nobody()
     if word == "pair":
-        ends = _far({name for hit in same[:1] for name in hit.peers | hit.hosts})
-        return named("pair", set(), ends, scene)
+        ends = _ends(same)
+        return named("pair", set(), ends, scene) if ends else nobody()
     if word in ("named-node", "store-host"):
         own = [hit for hit in scene.hits if hit.signature.component == root.signature.component]
+        if word == "store-host":
+            own = [hit for hit in scene.hits if hit.signature.blame == word]
         hosts = {name for hit in same for name in hit.hosts} or {name for hit in own for name in hit.hosts}
         if word == "store-host":
             hosts = _far(hosts)
@@ -117,6 +119,24 @@ def of(root: Hit, scene: Scene, found: Culprits) -> dict:
     return _emitters(root, same, scene, word)
 
 
+def _ends(same: list[Hit]) -> set[str]:
+    """The ends of a connection that failed: of several, the end that all have in common, else of the first."""
+    ends = [(_far(hit.hosts), _far(hit.peers)) for hit in same]
+    ends = [(near, far) for near, far in ends if near | far]
+    if not ends:
+        return set()
+    common = set.intersection(*(near | far for near, far in ends))
+    if len(ends) > 1 and len(common) == 1:
+        return common
+    near, far = ends[0]
+    if len(near) < 2 and len(far) < 2:
+        return near | far
+    # several that lost one name the one; several that lost several, or whom none names, name nobody
+    if len(far) == 1:
+        return far
+    return near if len(near) == 1 and far else set()
+
+
 def _emitters(root: Hit, same: list[Hit], scene: Scene, kind: str) -> dict:
     ranks = {hit.rank for hit in same if hit.rank is not None}
     hosts = {name for hit in same for name in hit.hosts}
@@ -126,7 +146,9 @@ def _emitters(root: Hit, same: list[Hit], scene: Scene, kind: str) -> dict:
         return nobody()  # what all ranks print is of no node
     if not ranks and not hosts and not root.pod:
         failed = [hit for hit in scene.hits if hit.signature.component == "slurm" and hit.hosts and not hit.collateral]
-        hosts = set(failed[0].hosts) if failed else set()
+        # where each printed it, the first to end is any
+        each = sum(hit.count for hit in same) >= len({name for hit in failed for name in hit.hosts}) > 1
+        hosts = set(failed[0].hosts) if failed and not each else set()
     found = named(kind, ranks, hosts, scene)
     found["devices"] = sorted({name for hit in same for name in hit.devices})[:NAMED]
     if not ranks:

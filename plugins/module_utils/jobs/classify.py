@@ -25,6 +25,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.jobs.signatures impo
 SURVIVED = 3  # steps after a failure that show that it did not end the job
 LINES, OTHERS = 8, 12
 NEAR = 200  # lines of one traceback
+REQUEUED = "J161"  # the scheduler ended the processes, whatever their exit codes
 OBSERVE = "none (observe)"
 # where nothing tells which of two logs' failures came first
 ORDER = ("hardware", "storage", "user-code", "preemption", "network", "transient-software", "unknown")
@@ -53,7 +54,8 @@ def classify(sources: Iterable[tuple], table: Table, options: Mapping | None = N
     culprits = blame.culprits(scene)
     if root is None or level >= MAYBE:
         told = _by_exit(scene, ends, table)
-        if told and (root is None or level == CASCADE or told["exitCode"] not in (0, 1)):
+        ended = root is not None and root.signature.id == REQUEUED
+        if told and not ended and (root is None or level == CASCADE or told["exitCode"] not in (0, 1)):
             return _answer(told, None, scene, culprits, found, attempts, ends)
     if root is None:
         return _answer(_unknown(), None, scene, culprits, found, attempts, ends)

@@ -13,7 +13,7 @@ import functools
 import re
 from dataclasses import dataclass
 
-from ansible_collections.goodput.fleet.plugins.module_utils.jobs import literals, logs, redaction
+from ansible_collections.goodput.fleet.plugins.module_utils.jobs import literals, logs, redaction, signatures
 from ansible_collections.goodput.fleet.plugins.module_utils.jobs.attempt_log import (
     HITS,
     NAMES,
@@ -255,11 +255,7 @@ class Scan:
     def _found(self, shape: Shape, text: str) -> Found | None:
         if not shape.signatures or any(one.find(text) for one in shape.drop):
             return None
-        for signature in shape.signatures:
-            match = signature.pattern.search(text)
-            if match:
-                return Found(signature, match)
-        return None
+        return signatures.first(shape.signatures, text)
 
     # attempts
 

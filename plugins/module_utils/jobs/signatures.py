@@ -101,11 +101,7 @@ class Table:
         """The first signature that fits; generic ones come last. None for advice and for all else."""
         if any(pattern.find(text) for pattern in self.drop):
             return None
-        for signature in self.signatures:
-            match = signature.pattern.find(text)
-            if match:
-                return Found(signature, match)
-        return None
+        return first(self.signatures, text)
 
     @property
     def patterns(self) -> list[Pattern]:
@@ -131,6 +127,20 @@ class Table:
             parts.append(_GROUP.sub("(", text))
         self.prefix = re.compile("|".join(parts).encode()) if parts else None
         self.prefix_groups = {name: tuple(indexes) for name, indexes in groups.items()}
+
+
+def first(signatures: Iterable[Signature], text: str) -> Found | None:
+    """The first that fits. What only follows from another failure gives way to what it quotes on the same line."""
+    follows = None
+    for signature in signatures:
+        if follows and (signature.cascade != "never" or signature.generic or signature.strength == 0):
+            continue
+        match = signature.pattern.find(text)
+        if match and signature.cascade != "always":
+            return Found(signature, match)
+        if match and not follows:
+            follows = Found(signature, match)
+    return follows
 
 
 def load_catalog(layers: Iterable[str]) -> Table:

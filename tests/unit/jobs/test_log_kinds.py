@@ -1,0 +1,163 @@
+# Copyright (c) 2026 goodput.fleet contributors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# ruff: noqa: E501
+"""Kinds of logs beyond torchrun and NCCL: what they failed of, and that nobody healthy is named."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.jobs.joblogs import read, traceback
+
+UCX = "[{host}:510{n}:0:510{n}] ib_mlx5_log.c:177  Transport retry count exceeded on mlx5_2:1/IB (synd 0x15 vend 0x81 hw_synd 0/0)"
+FABRIC = "libfabric:99:17300::efa:cq:efa_rdm_txe_handle_error():737<warn> err: 15, message: Unresponsive receiver My EFA addr: fi_a My host id: i-0a Peer EFA addr: fi_b Peer host id: i-0b (7)"
+PYXIS = [
+    "slurmstepd: error: pyxis: container start failed with error code: 1",
+    "slurmstepd: error: pyxis: printing enroot log file:",
+]
+
+
+def named(answer: dict) -> tuple:
+    return answer["class"], answer["blame"]["kind"], answer["blame"]["ranks"], answer["blame"]["hosts"]
+
+
+KINDS = {
+    "both ends of a libfabric connection": ([FABRIC], ("network", "pair", [], ["i-0a", "i-0b"])),
+    "UCX names the end that prints": ([UCX.format(host="n7", n=1)], ("network", "pair", [], ["n7"])),
+    "UCX of two hosts: the end they have in common is not named": (
+        [UCX.format(host="n7", n=1), UCX.format(host="n8", n=2)],
+        ("network", "none", [], []),
+    ),
+    "adapters that cannot be set up": (
+        ["n4:51:62 [3] create_component:459 NCCL WARN NET/OFI Couldn't open AV. RC: -22, ERROR: Invalid argument"],
+        ("network", "none", [], []),
+    ),
+    "a task whose heartbeat is missed": (
+        [
+            "2026-03-06 09:00:01.1: E coordination_service.cc:954] /job:w/replica:0/task:5 has been set to ERROR: UNAVAILABLE: Task /job:w/replica:0/task:5 heartbeat timeout. This indicates"
+        ],
+        ("transient-software", "named-rank", [5], []),
+    ),
+    "tasks that did not come, on the lines after": (
+        [
+            "DEADLINE_EXCEEDED: Barrier timed out. Id: init::0. Look at the task logs (both timed out and first task).",
+            "The first task at the barrier: /job:w/replica:0/task:0. Some timed out task names:",
+            "/job:w/replica:0/task:3",
+        ],
+        ("transient-software", "named-rank", [3], []),
+    ),
+    "the first at a barrier waited": (
+        ["DEADLINE_EXCEEDED: Barrier timed out. Id: init::0. The first task at the barrier: /job:w/replica:0/task:0."],
+        ("transient-software", "none", [], []),
+    ),
+    "a node that Ray lost": (
+        [
+            "The node with node id: 77 and address: 192.0.2.9 and node name: 192.0.2.9 has been marked dead because the detector has missed too many heartbeats from it."
+        ],
+        ("hardware", "named-node", [], ["192.0.2.9"]),
+    ),
+    "the address of a worker that Ray lost": (
+        [
+            "(raylet) A worker died or was killed. Worker IP address: 192.0.2.8 Worker port: 10 Worker exit type: SYSTEM_ERROR Worker exit detail: Worker unexpectedly exits with a connection error code 2."
+        ],
+        ("transient-software", "emitter", [], ["192.0.2.8"]),
+    ),
+    "the host of the store, which a line of another component names": (
+        [
+            "[E socket.cpp:860] [c10d] The client socket has timed out after 60s while trying to connect to n1:29400",
+            "torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The connection to the C10d store has failed.",
+        ],
+        ("network", "store-host", [], ["n1"]),
+    ),
+    "a rank that waits for a peer of another vendor's library": (
+        [
+            "[rank1]: RuntimeError: OPS function error: HcclAllreduce, error code is 6",
+            "[rank1]: Getting socket times out. Reason: Remote Rank did not send the data in time.",
+        ],
+        ("transient-software", "none", [], []),
+    ),
+    "memory that is not mapped: a GPU's number is no node": (
+        [
+            "Memory access fault by GPU node-2 (Agent handle: 0x55) on address 0x7f. Reason: Page not present or supervisor privilege."
+        ],
+        ("user-code", "emitter", [], []),
+    ),
+    "the driver, on the line after the runtime's": (
+        [
+            "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed",
+            "nvidia-container-cli: initialization error: nvml error: driver/library version mismatch: unknown",
+        ],
+        ("hardware", "emitter", [], []),
+    ),
+    "a mount that the job asks for": (
+        [
+            *PYXIS,
+            "slurmstepd: error: pyxis:     enroot-mount: failed to mount: /data/set at /tmp/e/data: Permission denied",
+            "srun: error: n0: task 0: Exited with exit code 1",
+        ],
+        ("user-code", "none", [], []),
+    ),
+    "a container that starts on none of the nodes": (
+        [
+            *PYXIS,
+            *PYXIS,
+            "srun: error: n0: task 0: Exited with exit code 1",
+            "srun: error: n1: task 1: Exited with exit code 1",
+        ],
+        ("transient-software", "emitter", [], []),
+    ),
+    "a program told of its preemption": (
+        [
+            "submitit WARNING (2026-03-06 09:00:01,453) - Caught signal SIGUSR2 on n3: this job is preempted.",
+            "srun: error: n3: tasks 2-3: Exited with exit code 1",
+        ],
+        ("preemption", "none", [], []),
+    ),
+    "a requeue, whatever its processes return": (
+        [
+            "slurmstepd: error: *** JOB 7 ON n3 CANCELLED AT 2026-03-06T09:00:02 DUE TO JOB REQUEUE ***",
+            "srun: error: n3: tasks 2-3: Exited with exit code 1",
+        ],
+        ("transient-software", "none", [], []),
+    ),
+    "what teardown text quotes on its own line": (
+        [
+            "Some NCCL operations have failed or timed out. what(): NCCL error: remote process exited or there was a network error. Last error: NET/IB : Got completion from peer 192.0.2.7<39138> with error 12, opcode 0, len 0, vendor err 129"
+        ],
+        ("network", "pair", [], ["192.0.2.7"]),
+    ),
+    "an error of NCCL's that CUDA describes": (
+        ["n2:51:62 [0] include/alloc.h:112 NCCL WARN Cuda failure 700 'an illegal memory access was encountered'"],
+        ("user-code", "emitter", [], ["n2"]),
+    ),
+    "a service that asks for less": (
+        [
+            "OSError: When completing multiple part upload: AWS Error SLOW_DOWN during CompleteMultipartUpload operation: Please reduce your request rate."
+        ],
+        ("storage", "none", [], []),
+    ),
+    "a GPU's processor that does not answer": (
+        ["[   84.300490] NVRM: GPU6 _kgspLogRpcTimeout: **** GSP Timeout ****"],
+        ("hardware", "emitter", [], []),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_kind(kind):
+    log, expected = KINDS[kind]
+    assert named(read(log)) == expected
+
+
+def test_an_unreachable_service_that_was_only_warned_of_is_not_the_cause():
+    warned = "WARNING: HTTPSConnectionPool(host='hub.example', port=443): Max retries exceeded with url: /a, retrying"
+    assert read([warned, *traceback(2, "KeyError: 'text'")])["class"] == "user-code"
+    assert read([*traceback(None, warned.removeprefix("WARNING: "))])["class"] == "storage"
+
+
+def test_several_that_lost_one_name_the_one():
+    lost = "{host}:51:62 [3] NCCL WARN NET/IB : Got completion from peer 192.0.2.7<4{n}862> with status=12 opcode=0 len=0 vendor err 129 (Recv)"
+    one = read([lost.format(host="n1", n=1)])["blame"]["hosts"]
+    assert one == ["192.0.2.7", "n1"]
+    assert read([lost.format(host=f"n{n}", n=n) for n in (1, 2, 3)])["blame"]["hosts"] == ["192.0.2.7"]
