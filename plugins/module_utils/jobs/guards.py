@@ -63,6 +63,10 @@ def _requeues(case: Case, passed: Passed) -> None:
     passed.uses.append(use)
     if use.full:
         _stop(passed, "escalate", "row-16", f"{use.why}: it would hold its quota for ever", 11)
+        return
+    carried = _carried(case)
+    if carried and placement.place(case.attempt, case.nodes, {**carried, **passed.verdict.exclude}).fits is not False:
+        passed.verdict.exclude = {**carried, **passed.verdict.exclude}
 
 
 def _storage(case: Case, passed: Passed, shared: Shared) -> None:

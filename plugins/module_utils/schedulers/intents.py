@@ -37,6 +37,7 @@ OPEN, CLOSED = ("begun", "creating", "created"), ("done", "abandoned")
 LIMIT = 900_000  # bytes; a ConfigMap holds 1 MiB
 KEEP = timedelta(days=7)
 STALE = timedelta(hours=1)  # a begun intent that is older is about a state of affairs that is over
+STALE_ACTIVE = timedelta(minutes=5)  # of a job that has not ended
 _TEXTS = ("key", "action", "path", "state", "holder", "renewed", "at", "selector", "expires", "detail")
 _OTHERS = ("excluded", "preferred", "generation", "successor")
 

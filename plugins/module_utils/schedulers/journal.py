@@ -33,7 +33,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.schedulers.intents i
 
 NAMESPACE, NAME, KEY = "goodput-fleet", "goodput-recovery", "journal"
 KEEP = timedelta(days=30)
-COUNTED = timedelta(days=1)  # budgets look back that far: these never make room for others
+COUNTED = timedelta(days=1)  # budgets look back that far: restarts of that time never make room for others
 LIMIT = 900_000  # bytes; a ConfigMap holds 1 MiB
 TEXT = 300  # characters of a text
 ITEMS = 1024  # of a list of nodes
@@ -136,24 +136,29 @@ def _at(entry: Mapping) -> datetime:
 
 
 def _text(entries: list[dict], now: datetime) -> str:
-    """As it is stored, without the oldest where there are too many."""
+    """As it is stored, without the oldest where there are too many, and without those that no budget counts first."""
     text = json.dumps(entries, separators=(",", ":"), ensure_ascii=False)
     if len(text.encode()) <= LIMIT:
         return text
     room, kept = LIMIT - 2, []
-    for entry in sorted(entries, key=_at, reverse=True):
+    for entry in sorted(entries, key=lambda each: (_counts(each, now), _at(each)), reverse=True):
         if _size(entry) > room:
             entry = {**entry, "nodes": []}  # what budgets count is told without
         room -= _size(entry)
         if room < 0:
-            if _at(entry) > now - COUNTED:
+            if _counts(entry, now):
                 hint = "fewer jobs may be acted on per day: lower the policy's budgets"
                 raise FleetError(
                     "the journal of one day is more than a ConfigMap holds", code="journal-full", hint=hint
                 )
             break
         kept.append(entry)
-    return json.dumps(kept[::-1], separators=(",", ":"), ensure_ascii=False)
+    return json.dumps(sorted(kept, key=_at), separators=(",", ":"), ensure_ascii=False)
+
+
+def _counts(entry: Mapping, now: datetime) -> bool:
+    acts = entry.get("action", "restart") in ("retry", "restart", "requeue") and entry.get("mode", "act") == "act"
+    return acts and _at(entry) > now - COUNTED
 
 
 def _size(entry: Mapping) -> int:

@@ -109,9 +109,11 @@ class Replacement:
         finalizers = metadata.get("finalizers") or []
         marked = self._marked(job) and successor.FINALIZER in finalizers
         if not metadata.get("deletionTimestamp"):
-            why = self._others_will(job, marked)
+            why = self._others_will(job)
             if why:
                 return self._let_go(job, why)
+            if not marked and self._stale(job):
+                return self._withdraw()
             if not marked:
                 self._patch(job, {successor.MARK: it["name"]}, [*finalizers, successor.FINALIZER])
                 return None
@@ -172,9 +174,11 @@ class Replacement:
             return self.answer("done", detail)
         changed = copy.deepcopy(job)
         if not self._marked(job):
-            why = self._others_will(job, False)
+            why = self._others_will(job)
             if why:
                 return self._let_go(job, why)
+            if self._stale(job):
+                return self._withdraw()
             if kinds.ended(job):
                 return self._ended_meanwhile(job)
             kinds.set_suspended(changed, True)
@@ -217,7 +221,7 @@ class Replacement:
     def _marked(self, job: Mapping) -> bool:
         return (job["metadata"].get("annotations") or {}).get(successor.MARK) == self.intent["name"]
 
-    def _others_will(self, job: Mapping, marked: bool) -> str:
+    def _others_will(self, job: Mapping) -> str:
         """What a person decided about the job since the intent was written."""
         it = self.intent
         if job["metadata"].get("generation") != it["generation"]:
@@ -228,9 +232,25 @@ class Replacement:
         end = kinds.ended(job)
         if end and end["state"] == "succeeded":
             return SUCCEEDED
-        if not marked and datetime.now(UTC) - datetime.fromisoformat(it["at"]) > intents.STALE:
-            return f"this was decided at {it['at']} and never begun"
         return ""
+
+    def _stale(self, job: Mapping) -> bool:
+        """Whether what was decided is about a state of affairs that may be over. A job that has not ended may get on
+        again by itself."""
+        age = datetime.now(UTC) - datetime.fromisoformat(self.intent["at"])
+        return age > (intents.STALE if kinds.ended(job) else intents.STALE_ACTIVE)
+
+    def _withdraw(self) -> dict:
+        """As if it had never been written, since nothing has been done: the next pass decides on what it sees."""
+        it = self.intent
+        try:
+            only = {"resourceVersion": it["resourceVersion"]}
+            self.client.delete(intents.path_of(it["namespace"], it["name"]), {"preconditions": only})
+        except Conflict as error:
+            raise TakenOver from error
+        except NotFound:
+            pass
+        return self.answer("waiting", f"this was decided at {it['at']} and never begun: it is decided anew")
 
     def _expired(self) -> bool:
         """Whether the cluster itself deletes the job by now, since it has ended long enough ago."""

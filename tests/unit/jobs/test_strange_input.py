@@ -241,3 +241,13 @@ def test_a_line_with_any_signs_is_told_as_it_is():
         signature=signature("transient-software", lines=[{"rank": 0, "pod": "p", "number": 1, "text": text}])
     )
     assert one(given)["action"] == "retry"
+
+
+def test_a_job_that_goes_back_to_its_queue_still_keeps_away_from_what_was_left_out():
+    past = [entry(number=1, at=500, exclude=["gpu-4"], blamed=["gpu-4"], nodes=["gpu-4"], **{"class": "hardware"})]
+    given = attempt(number=2)
+    given["ranks"][1] |= {"disruption": "PreemptionByScheduler"}
+    spec = one(given, past=past)
+    assert (spec["action"], excluded(spec)) == ("requeue", ["gpu-4"])
+    without_room = one(given, fleet(nodes(4, gpu_3={"open": False}) | {"gpu-4": nodes(5)["gpu-4"]}), past=past)
+    assert (without_room["action"], excluded(without_room)) == ("requeue", [])

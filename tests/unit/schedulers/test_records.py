@@ -14,6 +14,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.records.errors impor
     NotFound,
 )
 from ansible_collections.goodput.fleet.plugins.module_utils.schedulers import intents, journal
+from ansible_collections.goodput.fleet.plugins.module_utils.schedulers.replacement import Replacement
 
 NOW = datetime(2026, 3, 6, 9, tzinfo=UTC)
 
@@ -155,6 +156,16 @@ def test_the_oldest_make_room_and_what_budgets_count_does_not(monkeypatch):
         journal.record(server, [entry(number, why="x" * 100) for number in range(100, 120)], NOW)
 
 
+def test_a_thousand_jobs_that_are_held_are_no_reason_to_do_nothing(monkeypatch):
+    monkeypatch.setattr(journal, "LIMIT", 3000)
+    server = Server()
+    held = [entry(number, action="hold", mode="act", why="x" * 50) for number in range(100, 150)]
+    restarted = [entry(number, NOW - timedelta(hours=number), action="retry", mode="act") for number in range(9)]
+    journal.record(server, [*held, *restarted], NOW)
+    kept = {each["key"]: each["action"] for each in journal.read(server).entries}
+    assert list(kept.values()).count("retry") == 9 and 0 < list(kept.values()).count("hold") < 50
+
+
 def test_entries_are_bounded():
     server = Server()
     names = [f"n{number}" for number in range(journal.ITEMS)]
@@ -167,7 +178,8 @@ def test_entries_are_bounded():
 def test_a_day_of_large_jobs_is_counted_even_where_their_nodes_find_no_room():
     server = Server()
     names = [f"gpu-node-{number:04d}.cluster.example" for number in range(journal.ITEMS)]
-    journal.record(server, [entry(number, nodes=names) for number in range(100)], NOW)
+    many = [entry(number, NOW - timedelta(minutes=99 - number), nodes=names) for number in range(100)]
+    journal.record(server, many, NOW)
     kept = journal.read(server).entries
     assert len(kept) == 100 and kept[-1]["nodes"] == names and kept[0]["nodes"] == []
 
@@ -190,3 +202,59 @@ def test_a_journal_that_cannot_be_read_is_never_replaced(text):
         with pytest.raises(InvalidDocument, match="nothing is done while"):
             call()
     assert json.dumps(server.objects).count("u/2") == 0
+
+
+class Jobs(Server):
+    """With jobs, whose pods are gone."""
+
+    def patch(self, path, body, **_query):
+        job = self.objects[path]
+        notes = {**(job["metadata"].get("annotations") or {}), **body["metadata"].pop("annotations", {})}
+        return self._store(path, {**job, "metadata": {**job["metadata"], **body["metadata"], "annotations": notes}})
+
+    def delete(self, path, body):
+        if body["preconditions"]["resourceVersion"] != self.objects[path]["metadata"]["resourceVersion"]:
+            raise Conflict("it changed")
+        del self.objects[path]
+
+    def list(self, path, **_query):
+        return []
+
+
+def job_that(ended: bool, **notes) -> dict:
+    conditions = [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}] if ended else []
+    metadata = {"name": "t", "namespace": "ml", "uid": "u", "generation": 1, "resourceVersion": "1"}
+    return {
+        "metadata": {**metadata, "annotations": notes},
+        "spec": {"template": {"spec": {"containers": []}}},
+        "status": {"conditions": conditions},
+    }
+
+
+@pytest.mark.parametrize(
+    ("ended", "minutes", "withdrawn"), [(True, 70, True), (True, 30, False), (False, 6, True), (False, 1, False)]
+)
+@pytest.mark.parametrize("way", ["recreate", "in-place"])
+def test_what_was_decided_long_ago_and_never_begun_is_decided_anew(ended, minutes, withdrawn, way):
+    if ended and way == "in-place":
+        pytest.skip("only jobs that run are resumed")
+    server = Jobs()
+    server._store("/apis/batch/v1/namespaces/ml/jobs/t", job_that(ended))
+    at = intents.moment(datetime.now(UTC) - timedelta(minutes=minutes))
+    made = intents.create(server, intent(at=at, path=way))
+    found = Replacement(server, made, wait=0, lease=60, sleep=lambda _seconds: None).run()
+    where = intents.path_of("ml", made["name"])
+    assert (where not in server.objects) is withdrawn
+    if withdrawn:
+        assert (found["status"], found["changed"]) == ("waiting", False) and "decided anew" in found["detail"]
+        assert not server.find("/apis/batch/v1/namespaces/ml/jobs/t")["metadata"]["annotations"]
+
+
+@pytest.mark.parametrize("said", ["OFF", "pause", " advise "])
+def test_who_says_meanwhile_that_the_job_is_to_be_let_be_is_heard(said):
+    server = Jobs()
+    server._store("/apis/batch/v1/namespaces/ml/jobs/t", job_that(True, **{"goodput.fleet/recovery": said}))
+    made = intents.create(server, intent())
+    found = Replacement(server, made, wait=0, lease=60, sleep=lambda _seconds: None).run()
+    assert (found["status"], found["changed"]) == ("refused", False)
+    assert intents.find(server, "ml", made["name"])["state"] == "abandoned"
