@@ -63,7 +63,9 @@ def culprits(scene: Scene) -> Culprits:
     behind = _behind(scene.sequences)
     if behind:
         return Culprits(behind, "sequence", 0.7, missing)
-    if missing and len(waiters) >= len(missing) and len(missing) <= max(1, len(known) // 8):
+    # ranks count from 0: those of which nothing is known did not report either
+    unseen = max(known, default=0) + 1 - len(known)
+    if missing and not unseen and len(waiters) >= len(missing) and len(missing) <= max(1, len(known) // 8):
         return Culprits(missing, "missing", 0.5, missing)
     return Culprits(missing=missing)
 

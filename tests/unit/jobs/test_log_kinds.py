@@ -131,6 +131,35 @@ KINDS = {
         ["n2:51:62 [0] include/alloc.h:112 NCCL WARN Cuda failure 700 'an illegal memory access was encountered'"],
         ("user-code", "emitter", [], ["n2"]),
     ),
+    "a process of spawn's that was killed": (
+        [
+            *traceback(
+                None, "torch.multiprocessing.spawn.ProcessExitedException: process 3 terminated with signal SIGKILL"
+            )
+        ],
+        ("transient-software", "emitter", [3], []),
+    ),
+    "what wraps another process's exception is not the cause": (
+        [
+            *traceback(None, "torch.multiprocessing.spawn.ProcessRaisedException: "),
+            "-- Process 1 terminated with the following error:",
+            *traceback(
+                None,
+                "torch.distributed.DistBackendError: NCCL error in: a.cpp:7, remote process exited or there was a network error",
+            ),
+        ],
+        ("network", "none", [], []),
+    ),
+    "ranks that are ready wait": (
+        [
+            "One or more tensors were submitted to be reduced, gathered or broadcasted by subset of ranks and are waiting. Stalled ops: loss [ready ranks: 3], grad [ready ranks: 0, 1]"
+        ],
+        ("transient-software", "none", [], []),
+    ),
+    "a device that the driver lost": (
+        [*traceback(2, "RuntimeError: level_zero backend failed with error: 20 (UR_RESULT_ERROR_DEVICE_LOST)")],
+        ("hardware", "emitter", [2], []),
+    ),
     "a service that asks for less": (
         [
             "OSError: When completing multiple part upload: AWS Error SLOW_DOWN during CompleteMultipartUpload operation: Please reduce your request rate."
@@ -161,3 +190,24 @@ def test_several_that_lost_one_name_the_one():
     one = read([lost.format(host="n1", n=1)])["blame"]["hosts"]
     assert one == ["192.0.2.7", "n1"]
     assert read([lost.format(host=f"n{n}", n=n) for n in (1, 2, 3)])["blame"]["hosts"] == ["192.0.2.7"]
+
+
+def test_survivors_that_only_say_that_the_store_is_gone_are_not_missing():
+    gone = '[rank{n}]:[W318 10:00:41.9 ProcessGroupNCCL.cpp:1771] [PG ID 0 PG GUID 0 Rank {n}] Failed to check the "should dump" flag on TCPStore, with error: Connection reset by peer'
+    closed = "[rank{n}]: RuntimeError: [/gloo/transport/tcp/pair.cc:534] Connection closed by peer [192.0.2.1]:20117"
+    for log in ([gone.format(n=0), closed.format(n=1)], [gone.format(n=8), closed.format(n=12)]):
+        assert named(read(log))[1:] == ("none", [], [])
+
+
+def test_ranks_of_which_nothing_is_known_leave_open_who_is_missing():
+    waits = "[rank{n}]: RuntimeError: [/gloo/transport/tcp/pair.cc:534] Connection closed by peer [192.0.2.1]:20117"
+    label = "[rank{n}]: ready"
+    full = [label.format(n=n) for n in range(4)] + [waits.format(n=n) for n in (0, 1, 3)]
+    assert read(full)["blame"]["ranks"] == [2]
+    part = [label.format(n=n) for n in range(8, 12)] + [waits.format(n=n) for n in (8, 9, 11)]
+    assert read(part)["blame"]["ranks"] == []
+
+
+def test_a_keep_alive_that_failed_is_not_the_cause():
+    late = "The node 'n7_187_0' has failed to send a keep-alive heartbeat to the rendezvous 'none' due to an error of type RendezvousConnectionError."
+    assert (read(late)["id"], read(late)["cascade"]) == ("S026", True)
