@@ -109,7 +109,7 @@ def _attempt(job: Mapping, said: dict, mine: tuple, fleet: _Fleet, evidence, now
     missing = _missing(layout, found)
     if end and end["state"] == "failed":
         # that its other pods are deleted is part of that end
-        found += history.missing_ranks(earlier, found)
+        found += history.missing_ranks(earlier, found, _counted_restarts(job, below))
         found += went.ranks(job, below, layout, set(missing) - {rank["index"] for rank in found})
     found.sort(key=lambda rank: (rank["index"] is None, rank["index"] or 0, rank["role"], rank["pod"]))
     nodes = _nodes(found, fleet, now)
@@ -323,11 +323,17 @@ def _gang(job: Mapping, said: dict, layout: members.Layout) -> bool:
     return layout.indexed and shapes.spec(job).get("backoffLimitPerIndex") is None
 
 
+def _counted_restarts(job: Mapping, below: list) -> int | None:
+    """As its scheduler counts them; None where it does not."""
+    told = [value for each in (job, *below) if isinstance(value := shapes.status(each).get("restarts"), int)]
+    return max(told, default=None)
+
+
 def _restarts(job: Mapping, below: list, found: list[dict], older: int, layout: members.Layout) -> int:
     """The scheduler's own: as it counts them itself, or else as the pods tell."""
-    told = [value for each in (job, *below) if isinstance(value := shapes.status(each).get("restarts"), int)]
-    if told:
-        return max(told)
+    told = _counted_restarts(job, below)
+    if told is not None:
+        return told
     within = max((rank["restarts"] for rank in found), default=0)
     failed = shapes.count(shapes.status(job).get("failed")) if job.get("kind") == "Job" and not shapes.end(job) else 0
     return max(older, within, failed // max(layout.pods, 1))

@@ -29,8 +29,8 @@ _PLACE = ("index", "role", "pod", "uid", "namespace", "node", "startedAt")  # th
 
 
 def remember(before: Mapping | None, attempts: Iterable[Mapping], nodes: Iterable[Mapping], now: float) -> dict:
-    """{attempts: {key: {at, ranks, samples, pause}}, nodes: {name: {uid, boots: [{bootId, at}]}}}: what was there,
-    brought up to date. `at` is when it was last seen. Of the nodes only those that an attempt runs on."""
+    """{attempts: {key: {at, restarts, ranks, samples, pause}}, nodes: {name: {uid, boots: [{bootId, at}]}}}: what was
+    there, brought up to date. `at` is when it was last seen. Of the nodes only those that an attempt runs on."""
     before = _sound(before)
     seen, at = {}, moments.text(now)
     known = dict(before["nodes"])
@@ -40,6 +40,7 @@ def remember(before: Mapping | None, attempts: Iterable[Mapping], nodes: Iterabl
         used.update(attempt["nodes"])
         seen[attempt["key"]] = {
             "at": at,
+            "restarts": attempt["job"]["restarts"],
             "ranks": [[rank[part] for part in _PLACE] for rank in attempt["ranks"] if rank["node"]],
             "samples": _samples(attempt["progress"], old, now),
             "pause": shapes.mapping(attempt["progress"]).get("pause"),
@@ -55,8 +56,12 @@ def remember(before: Mapping | None, attempts: Iterable[Mapping], nodes: Iterabl
     return {"attempts": seen, "nodes": kept}
 
 
-def missing_ranks(earlier: Mapping | None, found: Iterable[Mapping]) -> list[dict]:
-    """The ranks of an earlier pass whose place nobody has now; their phase is GONE."""
+def missing_ranks(earlier: Mapping | None, found: Iterable[Mapping], restarts: int | None = None) -> list[dict]:
+    """The ranks of an earlier pass whose place nobody has now; their phase is GONE. restarts: as the job's scheduler
+    counts them; where those ran that it has started again since is not where the last ones ran."""
+    then = shapes.mapping(earlier).get("restarts")
+    if restarts is not None and then is not None and then != restarts:
+        return []
     there = {(rank["role"], rank["index"]) for rank in found}
     pods = {rank["uid"] for rank in found}
     gone = []

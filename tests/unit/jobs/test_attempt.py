@@ -8,7 +8,7 @@ import random
 import time
 
 import pytest
-from ansible_collections.goodput.fleet.plugins.module_utils.jobs import attempt, scheduled
+from ansible_collections.goodput.fleet.plugins.module_utils.jobs import attempt, history, scheduled
 from ansible_collections.goodput.fleet.tests.unit.jobs import raw
 
 NODES = [raw.node(f"gpu-{i}", clique=1 + i // 2) for i in range(4)]
@@ -292,6 +292,15 @@ def test_ranks_of_a_jobset_count_over_all_its_jobs(children):
         (4, "workers"),
     ]
     assert told["job"]["shape"]["pods"] == 5 and told["job"]["shape"]["gpusPerPod"] == 8
+
+
+@pytest.mark.parametrize(("restarts", "nodes"), [(2, ["gpu-0", "gpu-1", "gpu-2", "gpu-3"]), (3, [])])
+def test_where_an_earlier_restart_of_a_jobset_ran_is_not_where_the_last_one_did(restarts, nodes):
+    running = one([jobset({"restarts": 2}), *jobset_children(restart=2)], jobset_pods(restart=2))
+    seen = history.remember(None, [running], [], raw.now(50))
+    end = {"restarts": restarts, "conditions": [raw.condition("Failed", "ReachedMaxRestarts")]}
+    (told,) = build([jobset(end), *jobset_children(restart=restarts)], [], earlier=seen["attempts"])
+    assert told["state"] == "failed" and told["nodes"] == nodes
 
 
 def test_pods_of_an_earlier_restart_of_a_jobset_do_not_count():

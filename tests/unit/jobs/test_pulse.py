@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from ansible_collections.goodput.fleet.plugins.module_utils.jobs import moments, pulse
 from ansible_collections.goodput.fleet.plugins.module_utils.jobs.policy import Hang
 
@@ -51,3 +52,26 @@ def test_the_first_rank_that_runs_is_listened_to():
         {"index": None, "phase": "Running"},
     ]
     assert pulse.listened_to({"ranks": ranks}) is ranks[2] and pulse.listened_to({"ranks": []}) is None
+
+
+@pytest.mark.parametrize("hours", [-8, 0, 5])
+@pytest.mark.parametrize(("minutes", "hung"), [(1, False), (45, True)])
+def test_a_log_in_the_time_of_another_zone_is_read_by_kubelets_clock(hours, minutes, hung):
+    """Eight hours behind it would hang from the first look on, five ahead never."""
+
+    def own(lines: list[str]) -> dict:
+        found = [match for line in lines if (match := re.match(r"(\S+) step (\d+)", line))]
+        return {"lastStep": int(found[-1][2]), "lastStepAt": found[-1][1], "stepSeconds": 2.0} if found else {}
+
+    told = NOW - 60 * minutes
+    tail = f"{moments.text(told - 60)} {moments.text(told - 60 + 3600 * hours)} step 6\n"
+    tail += f"{moments.text(told)} {moments.text(told + 3600 * hours)} step 7\n{moments.text(NOW)} warning\n"
+    found = pulse.feel(ATTEMPT, tail.encode(), own, (), NOW, HANG)
+    assert (found["lastStep"], found["silenceSeconds"], found["hung"]) == (7, 60.0 * minutes, hung)
+
+
+def test_steps_of_a_run_that_its_scheduler_has_ended_say_nothing_of_the_one_that_starts():
+    seen = ({"at": "2026-03-06T08:10:00Z", "step": 700},)
+    started = {"startedAt": "2026-03-06T09:50:00Z"}
+    found = pulse.feel(started, b"2026-03-06T09:51:00Z loading\n", steps, seen, NOW, HANG)
+    assert (found["verdict"], found["hung"], found["lastStep"]) == ("starting", False, None)

@@ -21,9 +21,8 @@ from ansible_collections.goodput.fleet.plugins.module_utils.jobs import (
     progress,
 )
 from ansible_collections.goodput.fleet.plugins.module_utils.records.errors import InvalidDocument
-
-from tests.unit.jobs import raw
-from tests.unit.jobs.attempts import (
+from ansible_collections.goodput.fleet.tests.unit.jobs import raw
+from ansible_collections.goodput.fleet.tests.unit.jobs.attempts import (
     NOW,
     TIMEOUT,
     attempt,
