@@ -160,6 +160,34 @@ KINDS = {
         [*traceback(2, "RuntimeError: level_zero backend failed with error: 20 (UR_RESULT_ERROR_DEVICE_LOST)")],
         ("hardware", "emitter", [2], []),
     ),
+    "a process that the shell saw killed": (
+        ["/job/run.sh: line 28:  8156 Killed                  python3 train.py"],
+        ("transient-software", "emitter", [], []),
+    ),
+    "a full /dev/shm, by the shell": (
+        ["/job/run.sh: line 28:    57 Bus error               (core dumped) python3 train.py"],
+        ("user-code", "emitter", [], []),
+    ),
+    "a node that refuses the launch": (
+        ["srun: error: Task launch for StepId=7.0 failed on node gpu-4: Communication connection failure"],
+        ("transient-software", "named-node", [], ["gpu-4"]),
+    ),
+    "asked to end": (
+        ["*** SIGTERM received by PID 16 (TID 16) on cpu 20 from PID 1; stack trace: ***"],
+        ("preemption", "none", [], []),
+    ),
+    "asked to end since another was killed": (
+        [
+            "W0306 09:10:00.1 7 torch/distributed/elastic/multiprocessing/api.py:900] Sending process 71 closing signal SIGTERM",
+            "[rank: 1] Received SIGTERM: 15",
+            "E0306 09:10:00.2 7 torch/distributed/elastic/multiprocessing/api.py:874] failed (exitcode: -9) local_rank: 0 (pid: 70) of binary: python3",
+        ],
+        ("transient-software", "emitter", [0], []),
+    ),
+    "one rank given to two processes": (
+        ["n4:51:62 [0] bootstrap.cc:131 NCCL WARN Bootstrap Root : rank 1 of 8 ranks has already checked in"],
+        ("user-code", "none", [], []),
+    ),
     "a service that asks for less": (
         [
             "OSError: When completing multiple part upload: AWS Error SLOW_DOWN during CompleteMultipartUpload operation: Please reduce your request rate."
