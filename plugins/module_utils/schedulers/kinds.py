@@ -148,10 +148,10 @@ def expected_pods(job: Mapping) -> int | None:
     if job["kind"] == "Job":
         return _parallel(spec)
     if job["kind"] == "JobSet":
-        jobs = [(each.get("replicas", 1), (each.get("template") or {}).get("spec") or {}) for each in _jobs(spec)]
+        jobs = [(_replicas(each), (each.get("template") or {}).get("spec") or {}) for each in _jobs(spec)]
         return sum(replicas * _parallel(inner) for replicas, inner in jobs)
     if job["kind"] in _REPLICAS:
-        return sum(each.get("replicas", 1) for each in (spec.get(_REPLICAS[job["kind"]]) or {}).values())
+        return sum(_replicas(each) for each in (spec.get(_REPLICAS[job["kind"]]) or {}).values())
     return (spec.get("trainer") or {}).get("numNodes")
 
 
@@ -164,7 +164,7 @@ def resize(job: dict, pods: int) -> None:
         spec.setdefault("trainer", {})["numNodes"] = pods
     elif kind in _REPLICAS:
         replicas = spec.get(_REPLICAS[kind]) or {}
-        left = pods - ((replicas.get("Master") or {}).get("replicas", 1) if "Master" in replicas else 0)
+        left = pods - (_replicas(replicas["Master"]) if "Master" in replicas else 0)
         if "Worker" not in replicas or left < 1:
             raise _fixed(job, pods)
         replicas["Worker"]["replicas"] = left
@@ -172,7 +172,7 @@ def resize(job: dict, pods: int) -> None:
         (each,) = _jobs(spec)
         inner = each.setdefault("template", {}).setdefault("spec", {})
         jobs, rest = divmod(pods, max(1, _parallel(inner)))
-        if each.get("replicas", 1) == 1:
+        if _replicas(each) == 1:
             _set_parallel(inner, pods)
         elif rest or not jobs:
             raise _fixed(job, pods)
@@ -183,7 +183,7 @@ def resize(job: dict, pods: int) -> None:
 
 
 def _set_parallel(spec: dict, pods: int) -> None:
-    if spec.get("completionMode") == "Indexed" or spec.get("completions") == spec.get("parallelism", 1):
+    if spec.get("completionMode") == "Indexed" or spec.get("completions") == _given(spec.get("parallelism")):
         spec["completions"] = pods
     spec["parallelism"] = pods
 
@@ -194,8 +194,16 @@ def _fixed(job: Mapping, pods: int) -> NotCovered:
 
 
 def _parallel(spec: Mapping) -> int:
-    parallel, completions = spec.get("parallelism", 1), spec.get("completions")
+    parallel, completions = _given(spec.get("parallelism")), spec.get("completions")
     return parallel if completions is None else min(parallel, completions)
+
+
+def _replicas(part: Mapping) -> int:
+    return _given((part or {}).get("replicas"))
+
+
+def _given(number: int | None) -> int:
+    return 1 if number is None else number
 
 
 def _jobs(spec: Mapping) -> list:

@@ -97,7 +97,7 @@ def replace(
             container["env"] = _with_env(container.get("env"), env or {})
             if not container["env"]:
                 del container["env"]
-    notes = manifest["metadata"].setdefault("annotations", {})
+    notes = manifest["metadata"]["annotations"] = manifest["metadata"].get("annotations") or {}
     for key, value in affinity.annotations(placement.excluded, placement.preferred).items():
         notes.pop(key, None)
         if value:

@@ -378,3 +378,24 @@ def test_a_job_that_cannot_be_made_smaller_is_told_and_not_started_as_it_was(kin
     job = {**live(), "kind": kind, "spec": spec}
     with pytest.raises(NotCovered, match="cannot be given 6 pods"):
         successor.build(job, 1, successor.Placement(), intent="x", pods=6)
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "pods"),
+    [
+        ("PyTorchJob", {"pytorchReplicaSpecs": {"Worker": {"replicas": None}, "Master": None}}, 2),
+        ("JobSet", {"replicatedJobs": [{"replicas": None, "template": {"spec": {"parallelism": None}}}]}, 1),
+        ("Job", {"parallelism": 0, "completions": 4}, 0),
+        ("TrainJob", {"trainer": None}, None),
+    ],
+)
+def test_a_number_that_is_left_open_is_one(kind, spec, pods):
+    assert kinds.expected_pods({"kind": kind, "spec": spec}) == pods
+
+
+def test_maps_that_are_null_are_as_good_as_none():
+    job = live(template={"metadata": None, "spec": {"containers": [{"name": "c", "env": None}]}})
+    job["metadata"] |= {"annotations": None, "labels": None, "finalizers": None, "ownerReferences": None}
+    made = successor.build(job, 1, OUT, intent="x")
+    assert made["metadata"]["annotations"][successor.ATTEMPT] == "2"
+    assert "env" not in made["spec"]["template"]["spec"]["containers"][0]
