@@ -25,7 +25,8 @@ def of_jobs(jobs: Iterable[Mapping], pods: Iterable[Mapping]) -> dict[str, list[
     by_name: dict[tuple, list[str]] = {}
     for uid, job in by_uid.items():
         meta = shapes.metadata(job)
-        by_name.setdefault((job.get("kind"), meta.get("namespace"), meta.get("name")), []).append(uid)
+        place = (shapes.text(job.get("kind")), *(shapes.text(meta.get(part)) for part in ("namespace", "name")))
+        by_name.setdefault(place, []).append(uid)
     roots: dict[str, str] = {}
     found: dict[str, list[Mapping]] = {}
     for pod in pods:
@@ -50,7 +51,7 @@ def children(jobs: Iterable[Mapping]) -> dict[str, list[Mapping]]:
 
 def _root(uid: str, by_uid: Mapping[str, Mapping]) -> str:
     seen = {uid}
-    while (above := shapes.owner(by_uid[uid]).get("uid")) in by_uid and above not in seen:
+    while (above := shapes.text(shapes.owner(by_uid[uid]).get("uid"))) in by_uid and above not in seen:
         uid = above
         seen.add(uid)
     return uid
@@ -59,21 +60,21 @@ def _root(uid: str, by_uid: Mapping[str, Mapping]) -> str:
 def _parent(pod: Mapping, by_uid: Mapping, by_name: Mapping) -> str:
     owner = shapes.owner(pod)
     if owner:
-        if owner.get("uid") in by_uid:
+        if shapes.text(owner.get("uid")) in by_uid:
             return owner["uid"]
         if owner.get("kind") != "Job":  # of something else, or of an earlier job
             return ""
     labels = shapes.labels(pod)
     if not owner:
         for key in _JOB_UID:
-            if labels.get(key) in by_uid:
+            if shapes.text(labels.get(key)) in by_uid:
                 return labels[key]
     meta = shapes.metadata(pod)
     names = [("JobSet", labels.get(f"{_JOBSET}jobset-name")), ("TrainJob", labels.get(f"{_JOBSET}jobset-name"))]
     names += [(kind, labels.get(f"{_TRAINING}job-name")) for kind in shapes.REPLICAS]
     told = labels.get(f"{_JOBSET}jobset-uid")
     for kind, name in names:
-        for uid in by_name.get((kind, meta.get("namespace"), name), ()):
+        for uid in by_name.get((kind, shapes.text(meta.get("namespace")), shapes.text(name)), ()):
             job = by_uid[uid]
             # a time of the same form compares as text
             older = shapes.text(meta.get("creationTimestamp")) < shapes.text(

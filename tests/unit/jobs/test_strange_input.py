@@ -250,3 +250,13 @@ def test_a_job_that_goes_back_to_its_queue_still_keeps_away_from_what_was_left_o
     assert (spec["action"], excluded(spec)) == ("requeue", ["gpu-4"])
     without_room = one(given, fleet(nodes(4, gpu_3={"open": False}) | {"gpu-4": nodes(5)["gpu-4"]}), past=past)
     assert (without_room["action"], excluded(without_room)) == ("requeue", [])
+
+
+@pytest.mark.parametrize("wrong", [[], {}, 5, None])
+def test_names_and_uids_that_are_none_belong_to_nobody(wrong):
+    pod, stray = raw.pod(0, "gpu-0"), raw.pod(1, "gpu-1")
+    stray["metadata"]["ownerReferences"][0]["uid"] = wrong
+    odd = raw.job("odd")
+    odd["metadata"] |= {"name": wrong, "namespace": wrong}
+    built = attempts.build(attempts.Snapshot(jobs=[raw.job(), odd], pods=[pod, stray]), raw.now(50))
+    assert [[rank["index"] for rank in each["ranks"]] for each in built] == [[0], []]
