@@ -17,6 +17,7 @@ import functools
 import hashlib
 import json
 import os
+import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -186,7 +187,7 @@ def _read(request: dict, read_logs: ReadLogs, logs: str, limit: int) -> dict:
 
 def _file_name(request: Mapping) -> str:
     place = "none" if request["index"] is None else f"{request['index']:05d}"
-    pod = "".join(sign if sign.isalnum() or sign in "-." else "_" for sign in request["name"])[:200]
+    pod = re.sub(r"[^A-Za-z0-9.-]", "_", request["name"])[:200]
     return f"{place}-{pod}{'.previous' if request['previous'] else ''}.log"
 
 

@@ -214,3 +214,15 @@ def test_steps_are_kept_from_pass_to_pass():
         {"at": raw.at(50), "step": 1},
         {"at": raw.at(70), "step": 2},
     ]
+
+
+@pytest.mark.parametrize("name", ["../../../etc/passwd", "..", "a/b", "/x", "ü" * 200, "p" * 253, "a\nb", "."])
+def test_whatever_a_pod_is_called_its_log_stays_in_the_folder_of_its_attempt(tmp_path, name):
+    pod = raw.pod(0, "gpu-0", name=name, phase="Failed", state=raw.ended(1))
+    told = attempt_of([pod])
+    told["key"] = f"../../{name}/1"
+    kept = collect.collect(told, Logs(), classify, str(tmp_path / "records"))
+    (log,) = kept["logs"]
+    where = tmp_path / "records" / kept["dir"] / "logs"
+    assert log["pod"] == name and [path.resolve().parent for path in where.iterdir()] == [where]
+    assert [path.name for path in tmp_path.iterdir()] == ["records"]
