@@ -145,7 +145,8 @@ def _root(scene: blame.Scene, found: list[Log], attempts: list[Attempt]) -> tupl
     def rank_of(hit: Hit) -> tuple:
         # of lines that only follow, those of the teardown say least
         strength = 2 if hit.signature.strength == 2 else 1
-        strength = hit.signature.strength if levels[id(hit)] == CASCADE else strength
+        # and of those that may, what programs also warn of
+        strength = hit.signature.strength if levels[id(hit)] in (MAYBE, CASCADE) else strength
         return (levels[id(hit)], -strength, when(hit))
 
     best = min(scene.hits, key=rank_of)

@@ -188,6 +188,34 @@ KINDS = {
         ["n4:51:62 [0] bootstrap.cc:131 NCCL WARN Bootstrap Root : rank 1 of 8 ranks has already checked in"],
         ("user-code", "none", [], []),
     ),
+    "a link that is down for good, and GPUs that lost their work over it": (
+        [
+            "kernel: NVRM: Xid (PCI:0000:dc:00): 45, pid=18, name=python3, Ch 00000001 caused by previous Xid 149",
+            "kernel: NVRM: Xid (PCI:0000:ed:00): 45, pid=19, name=python3, Ch 0000000c caused by previous Xid 145",
+        ],
+        ("hardware", "none", [], []),
+    ),
+    "a link that went on": (
+        ["NVRM: Xid (PCI:0018:01:00): 145, RLW_RXPIPE Nonfatal XC0 i0 Link 13 (0x0409a0c2 0x00000008)"],
+        ("unknown", "none", [], []),
+    ),
+    "memory that failed under one program": (
+        ["NVRM: Xid (PCI:0000:9b:00): 94, pid=1234, name=python3, Contained ECC error"],
+        ("hardware", "emitter", [], []),
+    ),
+    "channels of programs that ended": (
+        [
+            "NVRM: Xid (PCI:0000:cb:00): 45, pid=17, name=pt_main_thread, Ch 00000008",
+            *traceback(3, "IndexError: list index out of range"),
+        ],
+        ("user-code", "none", [], []),
+    ),
+    "what may not be read": (
+        [
+            "botocore.exceptions.ClientError: An error occurred (AccessDenied) when calling the GetObject operation: Access Denied"
+        ],
+        ("user-code", "none", [], []),
+    ),
     "a service that asks for less": (
         [
             "OSError: When completing multiple part upload: AWS Error SLOW_DOWN during CompleteMultipartUpload operation: Please reduce your request rate."
@@ -211,6 +239,14 @@ def test_an_unreachable_service_that_was_only_warned_of_is_not_the_cause():
     warned = "WARNING: HTTPSConnectionPool(host='hub.example', port=443): Max retries exceeded with url: /a, retrying"
     assert read([warned, *traceback(2, "KeyError: 'text'")])["class"] == "user-code"
     assert read([*traceback(None, warned.removeprefix("WARNING: "))])["class"] == "storage"
+    late = "[rank1]:[E626 06:24:44.9 ProcessGroupNCCL.cpp:616] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=8, OpType=ALLREDUCE) ran for 600020 milliseconds before timing out."
+    assert read([warned, late])["id"] == "J001"
+
+
+def test_a_backend_that_was_only_tried_is_not_the_cause():
+    tried = "INFO:jax._src.xla_bridge:Unable to initialize backend 'tpu': INTERNAL: Failed to open libtpu.so"
+    assert read([tried])["class"] == "unknown"
+    assert read([f"RuntimeError: {tried.partition(':')[2].partition(':')[2]}"])["class"] == "hardware"
 
 
 def test_several_that_lost_one_name_the_one():
