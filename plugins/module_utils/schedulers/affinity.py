@@ -13,7 +13,6 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 
 HOSTNAME = "kubernetes.io/hostname"
 EXCLUDED, PREFERRED = "goodput.fleet/excluded-nodes", "goodput.fleet/preferred-placement"
@@ -110,13 +109,6 @@ def remembered(job: Mapping) -> tuple[list[dict], list[dict]]:
     return excluded, _list(notes.get(PREFERRED))
 
 
-def still_excluded(before: Iterable[Mapping], wanted: Iterable[Mapping], now: datetime) -> list[dict]:
-    """What is to be excluded from now on: what is wanted, and of before what has an end that has not come yet."""
-    result = {each["node"]: dict(each) for each in before if _lasts(each.get("until"), now)}
-    result |= {each["node"]: dict(each) for each in wanted}
-    return [result[name] for name in sorted(result)]
-
-
 def annotations(excluded: Iterable[Mapping], preferred: Iterable[Mapping]) -> dict[str, str | None]:
     """What remembered() reads; None for an annotation that is to go. All of a job's together may have 256 KiB."""
     lists = {EXCLUDED: [_short(each) for each in excluded], PREFERRED: list(preferred)}
@@ -153,10 +145,3 @@ def _list(text: object) -> list[dict]:
     except (ValueError, RecursionError):
         return []
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
-
-
-def _lasts(until: object, now: datetime) -> bool:
-    try:
-        return bool(until) and datetime.fromisoformat(str(until)) > now
-    except (ValueError, TypeError):
-        return False

@@ -44,7 +44,6 @@ from ansible_collections.goodput.fleet.plugins.module_utils.schedulers import (
 from ansible_collections.goodput.fleet.plugins.module_utils.schedulers.replacement import Replacement, result
 
 ACTIONS = ("retry", "restart", "requeue")
-RECOVERY = "goodput.fleet/recovery"
 HOSTNAME = affinity.HOSTNAME
 
 
@@ -229,8 +228,9 @@ def _refusal(client, job: Mapping | None, reference: Mapping) -> str:
         return f"the job is controlled by {whose}{advice}"
     if str((job.get("spec") or {}).get("managedBy") or "").endswith("multikueue"):
         return "the job runs in another cluster (MultiKueue)"
-    if reference.get("neverTouch") or notes.get(RECOVERY) in ("off", "advise"):
-        return f"the job says {RECOVERY}: {notes.get(RECOVERY) or 'off'}"
+    said = kinds.opted_out(job)
+    if reference.get("neverTouch") or said:
+        return said or "nobody but its owner may start the job again"
     end = kinds.ended(job)
     if end and end["state"] == "succeeded":
         return "the job has succeeded"
@@ -247,9 +247,8 @@ def _refusal(client, job: Mapping | None, reference: Mapping) -> str:
 
 def _intent(client, spec: Mapping, attempt: Mapping, job: dict, name: str, resume_env: str, domain_label: str) -> dict:
     now = datetime.now(UTC)
-    before = affinity.remembered(job)[0]
-    wanted = [_excluded(client, each) for each in spec.get("exclude") or ()]
-    excluded = affinity.still_excluded(before, wanted, now)
+    # what earlier attempts left out is among it, as long as that holds and there is room
+    excluded = [_excluded(client, each) for each in sorted(spec.get("exclude") or (), key=lambda each: each["node"])]
     preferred = affinity.preference(domain_label, spec.get("prefer") or ())
     if spec["action"] == "retry":
         names = {each["node"] for each in excluded}
@@ -261,6 +260,7 @@ def _intent(client, spec: Mapping, attempt: Mapping, job: dict, name: str, resum
     variable = notes.get(successor.RESUME_ENV) or resume_env
     env = {variable: path} if variable and path else {}
     number, queue = successor.number_of(job), queues.queue_of(job)
+    pods = (spec.get("resize") or {}).get("pods")
     manifest = successor.build(
         job,
         number,
@@ -269,8 +269,9 @@ def _intent(client, spec: Mapping, attempt: Mapping, job: dict, name: str, resum
         env=env,
         originals=queues.workload_templates(client, job) if queue["managed"] else {},
         job_set=_job_set(client, job),
+        pods=pods,
     )
-    in_place = job["kind"] == "Job" and not (kinds.ended(job) or env or queue["managed"])
+    in_place = job["kind"] == "Job" and not (kinds.ended(job) or env or queue["managed"] or pods is not None)
     status = job.get("status") or {}
     in_place = in_place and not (status.get("succeeded") or status.get("failedIndexes"))  # those would not run again
     metadata = job["metadata"]
@@ -346,7 +347,8 @@ def _server_says(client, job: Mapping, manifest: Mapping) -> str:
 
 def _expires(job: Mapping) -> str:
     """When the cluster deletes the ended job by itself, "" where it does not."""
-    seconds, end = (job.get("spec") or {}).get("ttlSecondsAfterFinished"), kinds.ended(job)
+    spec, end = job.get("spec") or {}, kinds.ended(job)
+    seconds = {**spec, **(spec.get("runPolicy") or {})}.get("ttlSecondsAfterFinished")
     if not isinstance(seconds, int) or not end or not end["at"]:
         return ""
     return intents.moment(datetime.fromtimestamp(datetime.fromisoformat(end["at"]).timestamp() + seconds, UTC))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from datetime import UTC, datetime
 
 import pytest
 from ansible_collections.goodput.fleet.plugins.module_utils.schedulers import affinity
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 HOSTS = [f"gpu-{number}" for number in range(6)]
 LABELS = {"pool": ["a", "b"], "zone": ["x", "y", "z"]}
-NOW = datetime(2026, 3, 6, 9, tzinfo=UTC)
 
 
 def matches(term: dict, node: dict) -> bool:
@@ -123,15 +121,6 @@ def test_preferences_come_and_go():
     value = affinity.preferring({"podAffinity": {}}, terms_)
     assert affinity.not_preferring(value, terms_) == {"podAffinity": {}}
     assert affinity.preferring(None, []) is None and affinity.preference("rack", []) == []
-
-
-@pytest.mark.parametrize(
-    ("until", "stays"), [("2026-03-06T10:00:00Z", True), ("2026-03-06T08:00:00Z", False), ("", False), ("soon", False)]
-)
-def test_earlier_exclusions_hold_until_their_end(until, stays):
-    before = [{"node": "old", "hostname": "old", "until": until}]
-    found = affinity.still_excluded(before, [{"node": "new", "hostname": "new"}], NOW)
-    assert [each["node"] for each in found] == (["new", "old"] if stays else ["new"])
 
 
 @pytest.mark.parametrize("text", ["", "[", "{}", "[1]", '[{"node": "a"}]'])
