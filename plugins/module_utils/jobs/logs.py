@@ -33,6 +33,11 @@ _MONTHS = {name: number for number, name in enumerate(b"Jan Feb Mar Apr May Jun 
 _WRAPPED = re.compile(rb'^\{"log":"(?P<log>(?:[^"\\]|\\.)*)"(?:.*?"time":"(?P<time>[^"]+)")?')
 
 
+def whole(digits: str | bytes) -> int:
+    """The number that they are. Nothing in a log needs more of them, and Python takes no more than some thousands."""
+    return int(digits[:18])
+
+
 @dataclass(slots=True)
 class Line:
     """A line without what stands before it. `stamp` is the time as it stands there."""
@@ -171,9 +176,9 @@ def stripped(table: Table, raw: bytes) -> Line:
                     caught.setdefault(name, found[index])
     for name in RANKS:
         if line.rank is None and len(caught.get(name, b"")) in range(1, 10):
-            line.rank, line.sure = int(caught[name]), name == RANKS[0]
+            line.rank, line.sure = whole(caught[name]), name == RANKS[0]
     if len(caught.get("local", b"")) in range(1, 10):
-        line.local = int(caught["local"])
+        line.local = whole(caught["local"])
     line.host = caught.get("host", b"").decode("ascii", "replace")
     line.stamp = caught.get("time", b"")
     line.text = raw[position:].decode("utf-8", "replace")
@@ -185,17 +190,19 @@ def moment(stamp: bytes, year: int) -> float | None:
     try:
         found = _ISO.match(stamp)
         if found:
-            numbers = [int(found[index]) for index in range(1, 7)]
+            numbers = [whole(found[index]) for index in range(1, 7)]
             value = datetime(*numbers, tzinfo=UTC).timestamp() + _fraction(found[7])
-            shift = (int(found[9]) * 3600 + int(found[10]) * 60) * (1 if found[8] == b"+" else -1) if found[8] else 0
-            return value - shift
+            if not found[8]:
+                return value
+            shift = whole(found[9]) * 3600 + whole(found[10]) * 60
+            return value - (shift if found[8] == b"+" else -shift)
         found = _GLOG.fullmatch(stamp)
         if found:
-            numbers = [int(found[index]) for index in range(1, 6)]
+            numbers = [whole(found[index]) for index in range(1, 6)]
             return datetime(year, *numbers, tzinfo=UTC).timestamp() + _fraction(found[6])
         found = _SYSLOG.match(stamp)
         if found:
-            numbers = [int(found[index]) for index in range(2, 6)]
+            numbers = [whole(found[index]) for index in range(2, 6)]
             return datetime(year, _MONTHS[found[1]], *numbers, tzinfo=UTC).timestamp()
     except (ValueError, KeyError, OverflowError):
         return None

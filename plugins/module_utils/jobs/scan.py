@@ -23,6 +23,7 @@ from ansible_collections.goodput.fleet.plugins.module_utils.jobs.attempt_log imp
     Log,
     Raised,
 )
+from ansible_collections.goodput.fleet.plugins.module_utils.jobs.logs import whole
 from ansible_collections.goodput.fleet.plugins.module_utils.jobs.signatures import Found, Pattern, Signature, Table
 
 SHAPES = 16384  # kept at a time
@@ -264,7 +265,7 @@ class Scan:
             match = pattern.find(text)
             if match:
                 given = match.groupdict().get("attempt")
-                self._start(int(given) if given and len(given) < 10 else None)
+                self._start(whole(given) if given and len(given) < 10 else None)
                 return
         if any(pattern.find(text) for pattern in self.table.ends):
             self.attempt.over = True
@@ -297,7 +298,7 @@ class Scan:
             groups = match.groupdict()
             if len(groups["step"]) > 15:
                 return
-            step, seconds = int(groups["step"]), _seconds(groups)
+            step, seconds = whole(groups["step"]), _seconds(groups)
             last = self.attempt
             if last.over and any(hit.signature.cascade == "never" for hit in last.hits.values()) and self.after is None:
                 self._next(Attempt(), related=False)
@@ -313,12 +314,12 @@ class Scan:
 
     def _report(self, raw: bytes, text: str) -> None:
         match = _WORLD.search(text)
-        if match and 0 < int(match["world"]) < WORLD_LIMIT:
-            self.log.world = max(self.log.world, int(match["world"]))
+        if match and 0 < whole(match["world"]) < WORLD_LIMIT:
+            self.log.world = max(self.log.world, whole(match["world"]))
         match = _FAILED.search(text)
         if match:
             pid = _PID.match(raw)
-            self._failed(Exit(int(match["code"]), None, int(match["local"])), pid[1].decode() if pid else "")
+            self._failed(Exit(whole(match["code"]), None, whole(match["local"])), pid[1].decode() if pid else "")
             return
         match = _BLOCK_HOST.match(text)
         if match:
@@ -327,12 +328,12 @@ class Scan:
         match = _BLOCK_RANK.match(text)
         if match:
             block = self.block or Exit(0)
-            block.rank, block.local = int(match["rank"]), int(match["local"])
+            block.rank, block.local = whole(match["rank"]), whole(match["local"])
             self.block = block
             return
         match = _BLOCK_CODE.match(text)
         if match and self.block and self.block.rank is not None:
-            self.block.code = int(match["code"])
+            self.block.code = whole(match["code"])
             self._exit(self.block)
             if self.block.rank < WORLD_LIMIT:
                 self.log.ranks.add(self.block.rank)
@@ -372,7 +373,7 @@ class Scan:
             if frame:
                 own = not _LIBRARY.search(frame["file"])
                 if own or not trace.own:
-                    trace.file, trace.line, trace.own = frame["file"], int(frame["line"]), own
+                    trace.file, trace.line, trace.own = frame["file"], whole(frame["line"]), own
             if trace.lines > FRAMES:
                 del self.traces[stream]
             return None
@@ -400,9 +401,9 @@ class Scan:
         signature, text = found.signature, line.text
         if rank is None:
             given = _INSIDE[0].search(text) or (_INSIDE[1].search(text) if self.log.rank is None else None)
-            rank = int(given["rank"]) if given and int(given["rank"]) < WORLD_LIMIT else None
+            rank = whole(given["rank"]) if given and whole(given["rank"]) < WORLD_LIMIT else None
         if found.group("rank"):
-            rank = int(found.group("rank"))
+            rank = whole(found.group("rank"))
         ranks = numbers(found.group("ranks"))
         if rank is None and len(ranks) == 1 and signature.component == "slurm":
             rank = next(iter(ranks))
@@ -412,7 +413,7 @@ class Scan:
             self.log.ranks |= ranks
         hit = self._add(signature, line, rank, number, raised)
         if found.group("local"):
-            hit.local = int(found.group("local"))
+            hit.local = whole(found.group("local"))
         hit.ranks |= set(list(ranks)[: NAMES - len(hit.ranks)])
         for names, text_of in ((hit.hosts, found.group("host")), (hit.peers, found.group("peer"))):
             name = _ENDPOINT.sub("", text_of.lstrip("<["))
@@ -422,7 +423,7 @@ class Scan:
             hit.devices.add(found.group("device"))
         if found.group("code"):
             for one in ranks or {rank}:
-                self._exit(Exit(int(found.group("code")), one, None, found.group("host")))
+                self._exit(Exit(whole(found.group("code")), one, None, found.group("host")))
         if signature.component == "slurm" and found.group("host"):
             for one in ranks:
                 self.log.hosts.setdefault(one, found.group("host"))
@@ -469,12 +470,12 @@ class Scan:
         if done and (given or rank is not None):
             group = given["group"] if given else ""
             guid = _GROUP_ID.search(group)
-            who = rank if rank is not None else int(given["rank"])
-            self._came(guid[1] if guid else group, who, int(done["completed"]), int(done["enqueued"]))
+            who = rank if rank is not None else whole(given["rank"])
+            self._came(guid[1] if guid else group, who, whole(done["completed"]), whole(done["enqueued"]))
             return
         waits = _SEQUENCE.search(text)
         if waits and rank is not None and len(waits["number"]) < 18:
-            number = int(waits["number"])
+            number = whole(waits["number"])
             self._came("waits", rank, number - 1, number)
 
     def _came(self, group: str, rank: int, completed: int, enqueued: int) -> None:
@@ -487,7 +488,7 @@ def numbers(text: str) -> set[int]:
     """`0,4-7` as numbers, at most NAMES of them."""
     found: set[int] = set()
     for first, last in re.findall(r"(\d{1,6})(?:\s*-\s*(\d{1,6}))?", text):
-        found.update(range(int(first), min(int(last or first) + 1, int(first) + NAMES)))
+        found.update(range(whole(first), min(whole(last or first) + 1, whole(first) + NAMES)))
         if len(found) >= NAMES:
             break
     return found

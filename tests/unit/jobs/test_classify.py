@@ -479,3 +479,18 @@ def test_secrets_do_not_leave_the_log():
         for secret in ("hunter2", "hf_abc", "s3cr3tpw", "abcdefghijklmnop123", "abc/def", "AKIAABC"):
             assert secret not in kept
     assert len(read(["ValueError: " + "x" * 5000])["lines"][0]["text"]) <= 300
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '  File "train.py", line {}, in main',
+        "[rank{}]: RuntimeError: bad",
+        "iteration {} / 10 | loss 1.0",
+        "world_size={} rank=1",
+        "exitcode  : {} (pid: 1)",
+    ],
+)
+def test_a_number_without_end_is_no_traceback(line):
+    log = ["Traceback (most recent call last):", line.format("9" * 5000), "ValueError: bad sample"]
+    assert read(log)["class"] == "user-code"
