@@ -101,7 +101,7 @@ SCHEMA = parts.document(
             ),
             "prefixes": parts.listed(
                 parts.closed(["match"], {"match": _PATTERN, "note": _TEXT}),
-                "what launchers and loggers write before a line; groups rank, task, member, local, host and time tell of it",
+                "written by launchers before a line; groups rank, task, member, local, host and time tell of it",
             ),
             "starts": parts.listed(
                 parts.closed(["match"], _MATCHED),
